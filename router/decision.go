@@ -3,11 +3,14 @@
 package router
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/weft-go/weft/kvhash/index"
 	"github.com/weft-go/weft/router/policy"
@@ -17,15 +20,13 @@ import (
 type Decision struct {
 	// Score is the score of the chosen worker.
 	Score
-	// PredictedTokens is the part of the Score's CachedEstimate that no event has confirmed.
-	PredictedTokens int
-	// State is the state of the worker in the index.
-	State index.State
 
-	tokens   int       // of the prompt
-	ties     int       // workers with the same cost, this one included
-	next     index.Key // the second best, if nextCost is finite
-	nextCost float64
+	predicted int
+	state     index.State
+	tokens    int       // of the prompt
+	ties      int       // workers with the same cost, this one included
+	next      index.Key // the second best, if nextCost is finite
+	nextCost  float64
 }
 
 // Score is the cost of one worker in a decision.
@@ -122,9 +123,9 @@ func (d *Decision) Why() string {
 	b = d.Score.append(append(b, ": "...))
 	b = append(strconv.AppendInt(append(b, "; "...), int64(d.CachedEstimate), 10), " of "...)
 	b = append(strconv.AppendInt(b, int64(d.tokens), 10), " tokens cached (estimate, "...)
-	b = append(b, d.State.String()...)
-	if d.PredictedTokens > 0 {
-		b = append(strconv.AppendInt(append(b, ", "...), int64(d.PredictedTokens), 10), " of them predicted"...)
+	b = append(b, d.state.String()...)
+	if d.predicted > 0 {
+		b = append(strconv.AppendInt(append(b, ", "...), int64(d.predicted), 10), " of them predicted"...)
 	}
 	b = append(b, ')')
 	switch {
@@ -137,25 +138,36 @@ func (d *Decision) Why() string {
 	return string(b)
 }
 
+// Predicted returns the part of CachedEstimate that no event has confirmed.
+func (d *Decision) Predicted() int { return d.predicted }
+
+// State returns the state of the worker in the index: how exactly its blocks are known. It is Unknown if the worker holds
+// nothing of the prompt.
+func (d *Decision) State() index.State { return d.state }
+
 // Next returns the second best worker and its cost, and false if no other worker was eligible. It may cost the same.
 func (d *Decision) Next() (key index.Key, cost float64, ok bool) {
 	return d.next, d.nextCost, !math.IsInf(d.nextCost, 1)
 }
 
-// The reasons why no worker is chosen.
+// The reasons why a request is not placed.
 var (
 	// ErrNoWorkers means that no worker is registered.
 	ErrNoWorkers = errors.New("no workers")
 	// ErrAllBarred means that there are workers and none of them is eligible for the request.
 	ErrAllBarred = errors.New("all workers are barred")
+	// ErrQueueFull means that no worker has room and that too many requests wait already.
+	ErrQueueFull = errors.New("too many requests wait")
+	// ErrDeadline means that the request waited until its deadline, intent.Intent.Deadline.
+	ErrDeadline = errors.New("waited until its deadline")
 )
 
-// Error is the error of [Router.Place] if no worker is chosen. It wraps ErrNoWorkers or
-// ErrAllBarred.
+// Error is the error of a request that is not placed. It wraps one of the reasons.
 type Error struct {
 	Scores []Score // with the reason for each worker in Barred
 
-	err error
+	err   error
+	after time.Duration
 }
 
 // Error returns the reason and, for each worker, why it was barred.
@@ -173,100 +185,90 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Unwrap returns ErrNoWorkers or ErrAllBarred.
+// Unwrap returns the reason.
 func (e *Error) Unwrap() error { return e.err }
 
-// barred returns why a worker is not eligible, or "".
-func barred(w *policy.Worker, req *Request, sum float64) string {
-	if why := w.Barred(req); why != "" {
+// RetryAfter returns an estimate of when a request like this one would find room, or 0 if waiting does not help.
+func (e *Error) RetryAfter() time.Duration { return e.after }
+
+// refuse returns the error if no worker is eligible.
+func (m *machine) refuse(e *evaluation, req *Request) *Error {
+	if len(m.workers) == 0 {
+		return &Error{err: ErrNoWorkers}
+	}
+	return &Error{err: ErrAllBarred, Scores: e.scores(m.opt.Policy, req)}
+}
+
+// barred returns why worker i is not eligible, or "".
+func (e *evaluation) barred(req *Request, i int) string {
+	if why := e.view.Workers[i].Barred(req); why != "" {
 		return why
 	}
-	if math.IsNaN(sum) || math.IsInf(sum, 1) {
+	if sum := e.costs[i].Sum(); math.IsInf(sum, 1) || math.IsNaN(sum) {
 		return "excluded by the policy"
 	}
 	return ""
 }
 
-// cost computes the costs of all workers in r.view. The caller holds the lock.
-func (r *Router) cost(req *Request) {
-	n := len(r.view.Workers)
-	if cap(r.costs) < n {
-		r.costs = make([]policy.Terms, n)
-	}
-	r.costs = r.costs[:n]
-	clear(r.costs)
-	r.opt.Policy.Costs(&r.view, req, r.costs)
-}
-
-// scores returns the scores of all workers after cost. The caller holds the lock.
-func (r *Router) scores(req *Request) []Score {
-	out := make([]Score, len(r.view.Workers))
+// scores returns the scores of all workers.
+func (e *evaluation) scores(p policy.Policy, req *Request) []Score {
+	out := make([]Score, len(e.costs))
 	for i := range out {
-		out[i] = r.score(req, i)
+		out[i] = e.score(p, req, i)
 	}
 	return out
 }
 
-func (r *Router) score(req *Request, i int) Score {
-	w, t := &r.view.Workers[i], &r.costs[i]
-	s := Score{Worker: w.ID, Key: w.Key, Barred: barred(w, req, t.Sum())}
+// ranked returns the scores of all workers, in the order in which they would be chosen.
+func (e *evaluation) ranked(p policy.Policy, req *Request) []Score {
+	order := make([]int, len(e.costs))
+	for i := range order {
+		order[i] = i
+	}
+	all := e.scores(p, req)
+	slices.SortStableFunc(order, func(i, k int) int {
+		a, b := &all[i], &all[k]
+		switch {
+		case (a.Barred == "") != (b.Barred == ""):
+			if a.Barred == "" {
+				return -1
+			}
+			return 1
+		case a.Barred != "":
+			return 0
+		case a.Cost != b.Cost:
+			return cmp.Compare(a.Cost, b.Cost)
+		case e.preferred(i, k):
+			return -1
+		case e.preferred(k, i):
+			return 1
+		}
+		return 0
+	})
+	out := make([]Score, len(order))
+	for n, i := range order {
+		out[n] = all[i]
+	}
+	return out
+}
+
+func (e *evaluation) score(p policy.Policy, req *Request, i int) Score {
+	w, t := &e.view.Workers[i], &e.costs[i]
+	s := Score{Worker: w.ID, Key: w.Key, Barred: e.barred(req, i)}
 	if s.Barred == "" {
-		_, _, s.CachedEstimate, _ = w.Estimate(req, r.view.BlockSize)
-		s.policy, s.terms, s.Cost = r.opt.Policy, *t, t.Sum()
+		_, _, s.CachedEstimate, _ = e.view.Estimate(req, i)
+		s.policy, s.terms, s.Cost = p, *t, t.Sum()
 	}
 	return s
 }
 
-// choose returns the index in the view of the worker with the lowest cost, or -1 if no worker is eligible; the number of
-// workers with that cost; and the index and the cost of the second best. The caller holds the lock.
-func (r *Router) choose(req *Request) (best, ties int, next int, nextCost float64) {
-	best, next = -1, -1
-	var least float64
-	nextCost = math.Inf(1)
-	for i := range r.view.Workers {
-		w := &r.view.Workers[i]
-		sum := r.costs[i].Sum()
-		if barred(w, req, sum) != "" {
-			continue
-		}
-		switch {
-		case best < 0 || sum < least:
-			if best >= 0 {
-				next, nextCost = best, least
-			}
-			best, least, ties = i, sum, 1
-		case sum == least:
-			ties++
-			next, nextCost = i, sum
-			if preferred(w, &r.view.Workers[best]) {
-				best, next = i, best
-			}
-		case sum < nextCost:
-			next, nextCost = i, sum
-		}
-	}
-	return best, ties, next, nextCost
-}
-
-// preferred reports whether a is chosen rather than b, which costs the same and has a lower ID.
-func preferred(a, b *policy.Worker) bool {
-	switch {
-	case a.Session != b.Session:
-		return a.Session
-	case a.Load.Blocks != b.Load.Blocks:
-		return a.Load.Blocks < b.Load.Blocks
-	}
-	return a.Last < b.Last
-}
-
-// decide returns the decision for the worker at index best of the view.
-func (r *Router) decide(req *Request, best, ties, next int, nextCost float64) Decision {
-	d := Decision{Score: r.score(req, best), tokens: req.Tokens, ties: ties, nextCost: nextCost}
-	w := &r.view.Workers[best]
-	_, _, _, d.PredictedTokens = w.Estimate(req, r.view.BlockSize)
-	d.State = w.State
-	if next >= 0 {
-		d.next = r.view.Workers[next].Key
+// decision returns the decision for the best worker.
+func (e *evaluation) decision(p policy.Policy, req *Request) Decision {
+	d := Decision{Score: e.score(p, req, e.best), tokens: req.Tokens, ties: e.ties, nextCost: math.Inf(1)}
+	_, _, _, d.predicted = e.view.Estimate(req, e.best)
+	d.state = e.view.Matches[e.best].State
+	if e.next >= 0 {
+		d.next, d.nextCost = e.view.Workers[e.next].Key, e.costs[e.next].Sum()
 	}
 	return d
 }

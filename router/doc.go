@@ -8,31 +8,51 @@
 //   - worker: one data-parallel rank of one engine instance, identified by the [index.Index] that follows its KV cache.
 //   - placing: choosing a worker and reserving the work on it, in one step, so that the next decision takes the work
 //     into account.
-//   - ticket: a placed request. It releases the work when the request ends, for whatever reason.
+//   - ticket: a request that was placed or waits. It releases the work when the request ends, for whatever reason.
 //
 // # A request
 //
-//	t, err := r.Place(&router.Request{Hashes: chain.Blocks(), Tokens: chain.Len()}, time.Now())
+//	t, err := r.Place(ctx, &router.Request{Hashes: chain.Blocks(), Tokens: chain.Len()})
 //	...                                   // send it to t.Decision().Key
 //	t.FirstToken(time.Now())              // when the first token arrives
 //	t.Finish(time.Now(), 4096, 250)       // when the response is complete: 4,096 tokens were cached, 250 generated
 //
 // A [policy.Policy] computes what each worker would cost; package policy has the policies of this module and describes
-// the default. The router makes the view for it, serializes decisions, and tracks each worker's load: a queue of
-// prefills, which run one after another, and the requests that are decoding. From requests that had their worker's
-// prefill for themselves it learns how long prefills take.
+// the default. The router makes the view for it and tracks each worker's load: a queue of prefills, which run one after
+// another, and the requests that are decoding. From requests that had their worker's prefill for themselves it learns how
+// long prefills take.
+//
+// # The queue
+//
+// If workers have a limit of requests (Engine.Slots), or Options.Hold is set, requests wait while none of the workers that they
+// may use has room. The order is:
+//
+//  1. Requests of a higher intent.Intent.Tier come first.
+//  2. Then tenants, and the sessions of each tenant, get equal parts of the prefill time that is spent while others wait:
+//     who has had more comes later, by at most two minutes.
+//  3. Then the request comes first that is due first: its arrival, plus its estimated length, minus 10 seconds for each
+//     step of intent.Intent.Priority, which also halves the length that counts; or earlier if its target TTFT or
+//     its Deadline requires that.
+//
+// All of that are points in time, so that a waiting request is overtaken only by a limited number of later ones of its
+// tier. At its deadline a request leaves the queue with an error.
+//
+// # Virtual time
+//
+// [Router.Offer] and [Router.Tick] are for programs with a clock of their own, such as simulators: they never block, and what
+// they return depends only on their arguments and the calls before. Package sim is an example.
 //
 // # Guarantees
 //
 //   - If two requests are placed at the same time, the second decision includes the load and the prefix of the first.
 //   - Workers with equal costs take turns, and equal requests at one time are spread over all of them.
 //   - The methods that end a ticket may be called at any time, from any goroutine and repeatedly. When all tickets have
-//     ended, every worker's load is zero.
+//     ended, every worker's load is zero. A request counts until then, however long it takes.
+//   - A request that is canceled while it waits leaves the queue as if it had never been there.
 //   - Workers can be added and removed at any time. A ticket of a removed worker stays valid.
-//   - The router starts no goroutines and uses neither a clock nor random numbers: the caller passes the time, which should
-//     not go backwards. Package sim runs a router in virtual time.
+//   - The router starts no goroutines, except for a timer while requests wait in Place.
 //
 // # Limits
 //
-// There is no queue for requests when all workers are busy. Retention advice and trace records are not implemented yet.
+// Retention advice and trace records are not implemented yet.
 package router

@@ -3,6 +3,7 @@
 package router_test
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -42,7 +43,7 @@ func Example() {
 
 	prompt := []uint32{10, 11, 12, 13, 14, 15, 16, 17, 18, 19}
 	hashes := kvhash.Scheme{}.AppendBlocks(nil, prompt, 4, nil)
-	t, err := r.Place(&router.Request{Hashes: hashes, Tokens: len(prompt)}, time.Now())
+	t, err := r.Place(context.Background(), &router.Request{Hashes: hashes, Tokens: len(prompt)})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weft-go/weft/kvhash"
 	"github.com/weft-go/weft/kvhash/index"
+	"github.com/weft-go/weft/protocols/intent"
 	"github.com/weft-go/weft/router"
 	"github.com/weft-go/weft/router/policy"
 )
@@ -24,7 +25,7 @@ func Example_prediction() {
 	prompt := kvhash.NewChain(16, kvhash.Scheme{})
 	prompt.Append(make([]uint32, 4000)...)
 	for range 2 {
-		t, _ := r.Place(&router.Request{Hashes: prompt.Blocks(), Tokens: prompt.Len()}, time.Now())
+		t, _ := r.Offer(&router.Request{Hashes: prompt.Blocks(), Tokens: prompt.Len()}, time.Now())
 		fmt.Println(t.Decision().Why())
 		t.Finish(time.Now(), -1, 100)
 	}
@@ -61,7 +62,7 @@ func ExampleOptions_policy() {
 		r.AddWorker(index.Key{Instance: name}, policy.Both, nil)
 	}
 	for range 2 {
-		t, _ := r.Place(&router.Request{Tokens: 20000}, now)
+		t, _ := r.Offer(&router.Request{Tokens: 20000}, now)
 		fmt.Println(t.Decision().Why())
 	}
 	// Output:
@@ -73,7 +74,7 @@ func ExampleRouter_Explain() {
 	r := router.New(nil, nil)
 	a, _ := r.AddWorker(index.Key{Instance: "engine-a"}, policy.Both, &router.Engine{Prefill: 0.1})
 	r.AddWorker(index.Key{Instance: "engine-b"}, policy.Both, &router.Engine{Prefill: 0.02})
-	r.SetHealth(a, policy.Draining, "rolling update")
+	r.Update(a, time.Now(), func(w *policy.Worker) { w.Down = "draining: rolling update" })
 
 	scores, d, err := r.Explain(&router.Request{Tokens: 1000}, time.Now())
 	if err != nil {
@@ -85,15 +86,15 @@ func ExampleRouter_Explain() {
 	}
 	fmt.Printf("%s by %s: %.1f ms to compute\n", d.Key, d.Policy(), d.Term("new"))
 	// Output:
-	// engine-a draining: rolling update
 	// engine-b 20.0 ms = new 20.0
+	// engine-a draining: rolling update
 	// engine-b by cost_ms: 20.0 ms to compute
 }
 
-func ExampleRouter_Place_error() {
+func ExampleRouter_Offer_error() {
 	r := router.New(nil, nil)
 	id, _ := r.AddWorker(index.Key{Instance: "engine-a"}, policy.Both, nil)
-	_, err := r.Place(&router.Request{Tokens: 10, Exclude: []index.WorkerID{id}}, time.Now())
+	_, err := r.Offer(&router.Request{Tokens: 10, Exclude: []index.WorkerID{id}}, time.Now())
 	fmt.Println(errors.Is(err, router.ErrAllBarred))
 	fmt.Println(err)
 	if e, ok := errors.AsType[*router.Error](err); ok {
@@ -108,18 +109,50 @@ func ExampleRouter_Place_error() {
 // A prefill worker among others, and what is known about it.
 func ExampleRouter_Workers() {
 	now := time.Unix(0, 0)
-	r := router.New(nil, &router.Options{SessionFor: time.Hour, MaxSessions: 1000})
+	r := router.New(nil, &router.Options{SessionFor: time.Hour})
 	id, _ := r.AddWorker(index.Key{Instance: "prefill-a"}, policy.Prefill, &router.Engine{Prefill: 0.1})
-	t, _ := r.Place(&router.Request{Tokens: 1000, Role: policy.Prefill}, now)
-	for _, w := range r.Workers(now) {
-		fmt.Println(w.Key, w.Role, w.Health, "wait", w.Load.Wait, "prefills", w.Load.Prefills)
+	t, _ := r.Offer(&router.Request{Tokens: 1000, Role: policy.Prefill}, now)
+	for _, w := range r.Workers() {
+		fmt.Println(w.Key, w.Role, "wait", w.Load.Wait(now), "prefills", w.Load.Prefills)
 	}
 	t.Cancel(now)
-	s, _ := r.Stats(id)
-	fmt.Println(s.Placed, "placed,", s.Finished, "finished,", s.Failed, "failed,", s.Canceled, "canceled")
-	fmt.Println(r.RemoveWorker(id), len(r.Workers(now)))
+	fmt.Println(r.RemoveWorker(id), len(r.Workers()))
 	// Output:
-	// prefill-a prefill healthy wait 100ms prefills 1
-	// 1 placed, 0 finished, 0 failed, 1 canceled
+	// prefill-a prefill wait 100ms prefills 1
 	// true 0
+}
+
+// A queue in virtual time: one worker that takes one request at a time, a tenant with twice the weight of others, and a
+// request that is placed when the first one has ended.
+func ExampleRouter_Tick() {
+	now := time.Unix(0, 0)
+	r := router.New(nil, &router.Options{
+		MaxQueue: 1, Hold: time.Second,
+		Weight: func(tenant string) float64 { return map[string]float64{"gold": 2}[tenant] + 1 },
+	})
+	id, _ := r.AddWorker(index.Key{Instance: "engine-a"}, policy.Both, &router.Engine{Slots: 1})
+	first, _ := r.Offer(&router.Request{Tokens: 1000}, now)
+	second, _ := r.Offer(&router.Request{Tokens: 1000, Intent: intent.Intent{Tenant: "gold", Deadline: time.Minute}}, now)
+	fmt.Println(first.Decision() != nil, second.Decision() != nil, r.Waiting(), "waiting")
+
+	_, err := r.Offer(&router.Request{Tokens: 1000}, now)
+	if e, ok := errors.AsType[*router.Error](err); ok && errors.Is(err, router.ErrQueueFull) {
+		fmt.Println(err, "- retry after", e.RetryAfter())
+	}
+	first.Finish(now, 0, 10)
+	placed, _ := r.Tick(now)
+	for _, t := range placed {
+		if errors.Is(t.Err(), router.ErrDeadline) {
+			fmt.Println("too late")
+			continue
+		}
+		fmt.Println(t == second, t.Decision().Key)
+		// A proxy may have sent it elsewhere; here it has not.
+		fmt.Println(t.Move(&router.Request{Tokens: 1000}, id, now))
+	}
+	// Output:
+	// true false 1 waiting
+	// router: too many requests wait: engine-a full: 1 requests - retry after 1s
+	// true engine-a
+	// <nil>
 }

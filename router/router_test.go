@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -57,13 +58,15 @@ func request(tokens []uint32) *router.Request {
 }
 
 func place(t testing.TB, r *router.Router, req *router.Request, now time.Time) *router.Ticket {
-	tk, err := r.Place(req, now)
+	tk, err := r.Offer(req, now)
 	require.NoError(t, err)
 	return tk
 }
 
+// loads returns the loads, with Pending in place of the wait at a time.
 func loads(r *router.Router, now time.Time) (l []policy.Load) {
-	for _, w := range r.Workers(now) {
+	for _, w := range r.Workers() {
+		w.Load.Pending, w.Load.Free = w.Load.Wait(now), time.Time{}
 		l = append(l, w.Load)
 	}
 	return l
@@ -82,25 +85,25 @@ func TestPredictedPrefix(t *testing.T) {
 	require.Equal(t, "a", b.Decision().Key.Instance, b.Decision().Why())
 	require.Equal(t, "b", c.Decision().Key.Instance, c.Decision().Why())
 	require.Equal(t, 900, b.Decision().CachedEstimate)
-	require.Equal(t, 900, b.Decision().PredictedTokens)
-	require.Equal(t, index.Unknown, b.Decision().State)
+	require.Equal(t, 900, b.Decision().Predicted())
+	require.Equal(t, index.Unknown, b.Decision().State())
 	want := []policy.Load{
 		// The first two share 90 blocks, of which 64 are known to be the same.
-		{Wait: 949 * time.Millisecond, Prefills: 2, Tokens: 1050, Blocks: 195 - 64}, {Wait: time.Second, Prefills: 1, Tokens: 1000, Blocks: 100},
+		{Pending: 949 * time.Millisecond, Prefills: 2, Tokens: 1050, Blocks: 195 - 64}, {Pending: time.Second, Prefills: 1, Tokens: 1000, Blocks: 100},
 	}
 	if d := cmp.Diff(want, loads(r, start)); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 
-	// Without confirmation the expectation ends: the estimated prefill, then five seconds.
+	// Without confirmation the expectation ends: the estimated prefill, then a minute.
 	depth := func(now time.Time) int {
 		scores, _, err := r.Explain(request(prompt('x', 1000)), now)
 		require.NoError(t, err)
 		return scores[0].CachedEstimate
 	}
-	require.Equal(t, 999, depth(first.Add(5*time.Second)))
-	require.Equal(t, 900, depth(first.Add(6*time.Second)), "what the second one expects is left")
-	require.Equal(t, 0, depth(first.Add(7*time.Second)))
+	require.Equal(t, 999, depth(first.Add(time.Minute)))
+	require.Equal(t, 900, depth(first.Add(61*time.Second)), "what the second one expects is left")
+	require.Equal(t, 0, depth(first.Add(62*time.Second)))
 }
 
 func TestFailTakesPredictionsBack(t *testing.T) {
@@ -112,23 +115,17 @@ func TestFailTakesPredictionsBack(t *testing.T) {
 	}
 	a := place(t, r, request(prompt('x', 50)), start)
 	b := place(t, r, request(prompt('x', 100)), start)
-	b.Fail(start)
+	b.Cancel(start)
 	require.Equal(t, 50, cached(), "only its own")
 	a.FirstToken(start)
-	a.Fail(start)
+	a.Cancel(start)
 	require.Equal(t, 50, cached(), "the prompt was computed")
 	require.Equal(t, []policy.Load{{}}, loads(r, start))
-	s, ok := r.Stats(a.Decision().Worker)
-	require.True(t, ok)
-	require.Equal(t, router.Stats{Placed: 2, Failed: 2}, s)
 }
 
 // A canceled request is not computed, unless another one needs the same blocks.
 func TestCancelTakesPredictionsBack(t *testing.T) {
-	for name, end := range map[string]func(*router.Ticket){
-		"cancel": func(tk *router.Ticket) { tk.Cancel(start) },
-		"fail":   func(tk *router.Ticket) { tk.Fail(start) },
-	} {
+	{
 		r := fleet(t, 1, nil)
 		cached := func() int {
 			_, d, err := r.Explain(request(prompt('x', 200)), start)
@@ -136,12 +133,12 @@ func TestCancelTakesPredictionsBack(t *testing.T) {
 			return d.CachedEstimate
 		}
 		a := place(t, r, request(prompt('x', 50)), start)
-		end(a)
-		require.Equal(t, 0, cached(), name)
+		a.Cancel(start)
+		require.Equal(t, 0, cached())
 		a = place(t, r, request(prompt('x', 50)), start)
 		place(t, r, request(prompt('x', 100)), start)
-		end(a)
-		require.Equal(t, 100, cached(), "%s: the second request still computes what the first began", name)
+		a.Cancel(start)
+		require.Equal(t, 100, cached(), "the second request still computes what the first began")
 	}
 }
 
@@ -156,13 +153,13 @@ func TestEvents(t *testing.T) {
 	d := place(t, r, request(tokens), start).Decision()
 	require.Equal(t, "c", d.Key.Instance, d.Why())
 	require.Equal(t, 50, d.CachedEstimate)
-	require.Equal(t, index.Exact, d.State)
+	require.Equal(t, index.Exact, d.State())
 	r.Index().Add(id, &kvevent.Event{Kind: kvevent.Cleared})
 	require.NotEqual(t, "c", place(t, r, request(tokens), start).Decision().Key.Instance)
 }
 
 func TestSessions(t *testing.T) {
-	r := fleet(t, 4, &router.Options{Policy: named(t, "sticky"), PredictFor: -1, SessionFor: time.Minute, MaxSessions: 2})
+	r := fleet(t, 4, &router.Options{Policy: named(t, "sticky"), PredictFor: -1, SessionFor: time.Minute})
 	in := func(id string) *router.Request {
 		return &router.Request{Tokens: 10, Intent: intent.Intent{Session: intent.Session{ID: id}}}
 	}
@@ -191,17 +188,13 @@ func TestSessions(t *testing.T) {
 	require.True(t, credit)
 	_, credit = ask(in("s"), start.Add(time.Minute))
 	require.False(t, credit, "it was over")
-	ask(in("t"), start.Add(time.Minute))
-	ask(in("u"), start.Add(time.Minute))
-	_, credit = ask(in("s"), start.Add(time.Minute))
-	require.False(t, credit, "too many sessions")
 }
 
 func TestWorkersComeAndGo(t *testing.T) {
 	r := router.New(nil, nil)
 	require.Equal(t, 64, r.Index().BlockSize())
 	req := &router.Request{Tokens: 10}
-	_, err := r.Place(req, start)
+	_, err := r.Offer(req, start)
 	require.ErrorIs(t, err, router.ErrNoWorkers)
 
 	a, err := r.AddWorker(index.Key{Instance: "a"}, policy.Both, nil)
@@ -211,29 +204,27 @@ func TestWorkersComeAndGo(t *testing.T) {
 	require.EqualError(t, err, "router: add worker a: already registered")
 	tk := place(t, r, req, start)
 
-	require.True(t, r.SetHealth(a, policy.Down, "connection refused"))
-	_, err = r.Place(req, start)
+	down := func(w *policy.Worker) { w.Down = "connection refused" }
+	require.True(t, r.Update(a, start, down))
+	_, err = r.Offer(req, start)
 	require.ErrorIs(t, err, router.ErrAllBarred)
 	e, ok := errors.AsType[*router.Error](err)
 	require.True(t, ok)
-	require.Equal(t, "down: connection refused", e.Scores[0].Barred)
+	require.Equal(t, "connection refused", e.Scores[0].Barred)
 
 	// The next worker gets the number of the removed one. An old ticket does not touch it.
 	require.True(t, r.RemoveWorker(a))
 	require.False(t, r.RemoveWorker(a))
-	require.False(t, r.SetHealth(a, policy.Healthy, ""))
-	_, ok = r.Stats(a)
-	require.False(t, ok)
+	require.False(t, r.Update(a, start, down))
 	b, err := r.AddWorker(index.Key{Instance: "b", DPRank: 1}, policy.Both, nil)
 	require.NoError(t, err)
 	require.Equal(t, a, b)
 	tk2 := place(t, r, req, start)
-	tk.Fail(start)
+	tk.Cancel(start)
 	require.Equal(t, 1, loads(r, start)[0].Prefills)
 	tk2.Cancel(start)
-	s, _ := r.Stats(b)
-	require.Equal(t, router.Stats{Placed: 1, Canceled: 1}, s)
-	require.Equal(t, "b/1", r.Workers(start)[0].Key.String())
+	require.Zero(t, loads(r, start)[0].Prefills)
+	require.Equal(t, "b/1", r.Workers()[0].Key.String())
 }
 
 // Excessive values from a client or a configuration must not make a worker look cheap.
@@ -257,7 +248,7 @@ func TestAbsurdNumbers(t *testing.T) {
 		}
 	}
 	for _, l := range loads(r, start) {
-		require.GreaterOrEqual(t, l.Wait, time.Duration(0))
+		require.GreaterOrEqual(t, l.Pending, time.Duration(0))
 		require.GreaterOrEqual(t, l.Blocks, 0)
 		require.LessOrEqual(t, l.Prefills, 20, "no worker gets all requests")
 	}
@@ -285,7 +276,7 @@ func TestPolicyExcludes(t *testing.T) {
 		d := place(t, r, &router.Request{Tokens: 10}, start).Decision()
 		require.Equal(t, "c: -2.5 = - x 2.5; 0 of 10 tokens cached (estimate, unknown)", d.Why())
 		require.Equal(t, "wild", d.Policy())
-		_, err := r.Place(&router.Request{Exclude: []index.WorkerID{d.Worker}}, start)
+		_, err := r.Offer(&router.Request{Exclude: []index.WorkerID{d.Worker}}, start)
 		require.EqualError(t, err, "router: all workers are barred: a excluded by the policy, b excluded by the policy, c excluded by the request")
 	}
 }
@@ -328,7 +319,7 @@ func TestTickets(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"place": func(t *rapid.T) {
 				n := rapid.IntRange(0, 200).Draw(t, "tokens")
-				tk, err := r.Place(request(prompt(byte(rapid.IntRange('a', 'c').Draw(t, "name")), n)), now)
+				tk, err := r.Offer(request(prompt(byte(rapid.IntRange('a', 'c').Draw(t, "name")), n)), now)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -348,7 +339,7 @@ func TestTickets(t *testing.T) {
 				case 1:
 					tk.Finish(now, rapid.IntRange(-1, 5).Draw(t, "cached"), 3)
 				case 2:
-					tk.Fail(now)
+					tk.Cancel(now)
 				case 3:
 					tk.Cancel(now)
 				}
@@ -360,19 +351,10 @@ func TestTickets(t *testing.T) {
 		for _, tk := range all {
 			tk.Cancel(now)
 		}
-		var ended uint64
-		for _, w := range r.Workers(now) {
+		for _, w := range r.Workers() {
 			if d := cmp.Diff(policy.Load{}, w.Load); d != "" {
 				t.Fatalf("load is left on %s:\n%s", w.Key, d)
 			}
-			s, _ := r.Stats(w.ID)
-			if s.Placed != s.Finished+s.Failed+s.Canceled {
-				t.Fatalf("%+v", s)
-			}
-			ended += s.Placed
-		}
-		if ended != uint64(len(all)) {
-			t.Fatal(ended, len(all))
 		}
 		r.Index().Expire(now.Add(time.Hour))
 		if n := r.Index().Stats().Blocks; n != 0 {
@@ -393,7 +375,7 @@ func TestFleetInTime(t *testing.T) {
 				time.Sleep(time.Duration(client) * time.Millisecond)
 				conversation := prompt(byte('a'+client), 300)
 				for turn := range 4 {
-					tk, err := r.Place(request(conversation), time.Now())
+					tk, err := r.Offer(request(conversation), time.Now())
 					if err != nil {
 						t.Error(err)
 						return
@@ -418,11 +400,6 @@ func TestFleetInTime(t *testing.T) {
 		}
 		wg.Wait()
 		require.Equal(t, make([]policy.Load, 2), loads(r, time.Now()))
-		for id := range index.WorkerID(2) {
-			s, _ := r.Stats(id)
-			require.Equal(t, s.CachedEstimate, s.CachedReported)
-			require.Equal(t, uint64(12), s.Finished)
-		}
 	})
 }
 
@@ -436,7 +413,7 @@ func TestConcurrent(t *testing.T) {
 				tokens := prompt(byte(g), 200+i)
 				req := request(tokens)
 				req.Intent.Session.ID = fmt.Sprint(g)
-				tk, err := r.Place(req, start)
+				tk, err := r.Offer(req, start)
 				if err != nil {
 					t.Error(err)
 					return
@@ -445,9 +422,9 @@ func TestConcurrent(t *testing.T) {
 				tk.FirstToken(start)
 				go tk.Cancel(start)
 				tk.Finish(start, -1, 0)
-				r.SetHealth(index.WorkerID(g), policy.Draining, "")
-				r.Workers(start)
-				r.SetHealth(index.WorkerID(g), policy.Healthy, "")
+				r.Update(index.WorkerID(g), start, func(w *policy.Worker) { w.Down = "draining" })
+				r.Workers()
+				r.Update(index.WorkerID(g), start, func(w *policy.Worker) { w.Down = "" })
 			}
 		})
 	}
@@ -545,26 +522,49 @@ func TestLearnsNothing(t *testing.T) {
 		a.Finish(now.Add(time.Second), 0, 5)
 		b.Finish(now.Add(time.Second), -1, 5)
 	}
-	require.InDelta(t, 1, r.Workers(start)[0].Engine.Prefill, 1e-12)
+	require.InDelta(t, 1, r.Workers()[0].Engine.Prefill, 1e-12)
 }
 
-// BenchmarkPlace places and finishes turns of 50,000 tokens of which all but the last 64 are cached.
+// BenchmarkPlace places and ends requests with a prompt of 1,000 blocks, of which each worker holds a different part, and
+// compares with the lookup alone.
 func BenchmarkPlace(b *testing.B) {
-	for _, workers := range []int{2, 16, 64} {
-		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {
-			r := router.New(index.New(16, nil), nil)
-			tokens := prompt('x', 50000)
-			h := kvhash.Scheme{}.AppendBlocks(nil, tokens, 16, nil)
-			for i := range workers {
-				id, _ := r.AddWorker(index.Key{Instance: "e", DPRank: uint32(i)}, policy.Both, nil)
-				r.Index().Add(id, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: h[:len(h)-4], TokenIDs: tokens[:16*(len(h)-4)]})
+	for _, c := range []struct {
+		workers int
+		equal   bool
+	}{{64, false}, {64, true}, {1024, false}, {1024, true}} {
+		r, reqs := warm(b, c.workers, c.equal)
+		workers, req := fmt.Sprint(c.workers), reqs[0]
+		if c.equal {
+			workers += "/depths=equal"
+		}
+		b.Run(fmt.Sprintf("workers=%s/match", workers), func(b *testing.B) {
+			b.ReportAllocs()
+			var m []index.Match
+			for b.Loop() {
+				m = r.Index().AppendMatches(m[:0], req.Hashes)
 			}
-			req := &router.Request{Hashes: h, Tokens: len(tokens)}
+		})
+		b.Run(fmt.Sprintf("workers=%s/place", workers), func(b *testing.B) {
 			now := start
 			b.ReportAllocs()
 			for b.Loop() {
 				now = now.Add(time.Millisecond)
-				t, err := r.Place(req, now)
+				t, err := r.Offer(req, now)
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.StopTimer()
+				t.FirstToken(now)
+				t.Finish(now, -1, 0)
+				b.StartTimer()
+			}
+		})
+		b.Run(fmt.Sprintf("workers=%s/turn", workers), func(b *testing.B) {
+			now := start
+			b.ReportAllocs()
+			for b.Loop() {
+				now = now.Add(time.Millisecond)
+				t, err := r.Offer(req, now)
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -572,5 +572,44 @@ func BenchmarkPlace(b *testing.B) {
 				t.Finish(now, -1, 0)
 			}
 		})
+		b.Run(fmt.Sprintf("workers=%s/parallel", workers), func(b *testing.B) {
+			b.ReportAllocs()
+			var n atomic.Int32
+			b.RunParallel(func(pb *testing.PB) {
+				req := reqs[int(n.Add(1))%len(reqs)]
+				for pb.Next() {
+					t, err := r.Offer(req, start)
+					if err != nil {
+						b.Fatal(err)
+					}
+					t.FirstToken(start)
+					t.Finish(start, -1, 0)
+				}
+			})
+		})
 	}
+}
+
+// warm returns a router whose workers hold prompts of 1,000 blocks, all of them wholly or each a different part, and requests
+// with these prompts.
+func warm(t testing.TB, workers int, equal bool) (*router.Router, []*router.Request) {
+	r := router.New(index.New(16, nil), nil)
+	for i := range workers {
+		_, err := r.AddWorker(index.Key{Instance: "e", DPRank: uint32(i)}, policy.Both, nil)
+		require.NoError(t, err)
+	}
+	var reqs []*router.Request
+	for name := range byte(4) {
+		tokens := prompt(name, 16_000)
+		h := kvhash.Scheme{}.AppendBlocks(nil, tokens, 16, nil)
+		reqs = append(reqs, &router.Request{Hashes: h, Tokens: len(tokens)})
+		for i := range workers {
+			n := len(h)
+			if !equal {
+				n = n * (i + 1) / workers
+			}
+			r.Index().Add(index.WorkerID(i), &kvevent.Event{Kind: kvevent.Stored, BlockHashes: h[:n], TokenIDs: tokens[:16*n]})
+		}
+	}
+	return r, reqs
 }

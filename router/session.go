@@ -5,12 +5,10 @@ package router
 import (
 	"time"
 
-	"github.com/weft-go/weft/kvhash/index"
 	"github.com/weft-go/weft/protocols/intent"
 )
 
-// sessions stores the worker of the last request of each session, for a bounded number of sessions. Workers are stored
-// by key, because IDs are reused.
+// sessions stores the worker of the last request of each session, for a bounded number of sessions.
 type sessions struct {
 	keep           time.Duration
 	limit          int
@@ -23,22 +21,22 @@ type name struct{ salt, id string }
 
 type session struct {
 	name         name
-	worker       index.Key
+	worker       *worker
 	until        time.Time
 	newer, older *session
 }
 
-// worker returns the worker of the session's last request.
-func (s *sessions) worker(in *intent.Intent, now time.Time) (index.Key, bool) {
+// worker returns the worker of the session's last request, or nil.
+func (s *sessions) worker(in *intent.Intent, now time.Time) *worker {
 	e := s.byName[name{in.Salt, in.Session.ID}]
 	if e == nil || !now.Before(e.until) {
-		return index.Key{}, false
+		return nil
 	}
-	return e.worker, true
+	return e.worker
 }
 
 // put stores the worker of a request of the session. The session's final request removes it.
-func (s *sessions) put(in *intent.Intent, worker index.Key, now time.Time) {
+func (s *sessions) put(in *intent.Intent, worker *worker, now time.Time) {
 	if in.Session.ID == "" {
 		return
 	}

@@ -297,7 +297,7 @@ func parse(args []string, stdout io.Writer) (*config, error) {
 	fs.IntVar(&c.MaxModelLen, "max-model-len", 0, "limit of prompt and output `tokens` per request (default: the context window of the model, or 131072)")
 	fs.IntVar(&c.MaxChoices, "max-choices", 0, "maximum `number` of choices in one chat request (default 16)")
 	fs.IntVar(&c.BlockSize, "block-size", 0, "`tokens` per cache block of the engines (default 16)")
-	fs.StringVar(&c.Placement, "placement", "", "`policy` that chooses engines: "+strings.Join(policy.Names(), ", ")+" (default cost_ms)")
+	fs.StringVar(&c.Placement, "placement", "", "`policy` that chooses engines, one that package router/policy lists (default cost_ms)")
 	fs.IntVar(&c.MemoMB, "memo-mb", 0, "memory for the last requests of conversations, in `MiB`; 100,000 tokens take about 5 (default 256)")
 	fs.Float64Var(&c.KeepAlive, "keep-alive", 0, "`seconds` of silence before a stream sends a keep-alive (default 10)")
 	fs.StringVar(&c.KeysFile, "keys-file", "", "`file` with an API key per line, or a name, a space and a key")

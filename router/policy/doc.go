@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package policy computes what it costs to place a request on each worker of a fleet. Policies are pure functions: a simulator, a test and
-// a gateway get the same result from the same arguments.
+// Package policy computes what it costs to place a request on each worker of a fleet. Policies use no clock and no random source: a
+// simulator, a test and a gateway get the same result from the same calls.
 //
 // # Terminology
 //
@@ -15,9 +15,9 @@
 //
 // cost_ms is the default. For each worker
 //
-//	wait      predicted time until the worker begins a new prompt
+//	wait      predicted time until the worker begins a new prompt, those included that others sent according to its gauges
 //	new       time to compute the tokens that it does not hold: base + n·(prefill + attention·(cached + n/2))
-//	load      time to load the tokens that it holds in a slower tier, never more than computing them
+//	load      time to load the tokens that it holds in a slower tier, never more than computing them; and 100 ms to load an adapter
 //	move      (new + load - lowest new + load of any worker) · b/(1-b), with b from [View.Busy]
 //	decode    0.02 ms for each active block
 //	room      time until running requests have ended whose KV blocks this one needs, if the capacity is known
@@ -39,10 +39,19 @@
 //	consistent_hash  by the session, else by the first block
 //	sticky           the session's worker unless it waits a second longer than another; otherwise like least_loaded
 //	lmetric          (tokens to compute, waiting ones included) · (requests in the batch)
-//	dynamo           blocks to compute, waiting ones included, plus active blocks: NVIDIA Dynamo's cost with its default weight
-//	llm_d            2·(cached part of the prompt) + short queue + free KV memory: llm-d's scorers
+//	dynamo           blocks to compute, waiting ones included, minus cached ones, plus active blocks: NVIDIA Dynamo's cost;
+//	                 options scale, credit, decay, host, disk, active, temperature
+//	llm_d            cached part of the prompt + short queue + free KV memory: llm-d's scorers; options prefix (2), queue, kv (1)
+//	smg              smg's cache_aware; options absolute, relative, match
+//	preble           Preble's E2: exploit what is mostly cached, else explore by load, new and evicted; options window, balance
+//	thompson         NeMo Agent Toolkit's Thompson sampling with session bonus; option reuse
+//	prefix_lru       cost_ms without events: caches are assumed from what was placed, and corrected by what engines report
+//
+// Options follow the name, as in "dynamo:scale=4". cost_ms has decode, the milliseconds for each active block, and end, the part
+// of its own prefill that a request pays for each response that it delays: 0 minimizes the time to the first token, 0.01
+// to 0.03 the time to the end.
 //
 // # Writing a policy
 //
-// Implement [Policy]. Do not retain the view, because it is reused.
+// Implement [Policy], and [Observer] if it learns from requests. Do not retain the view, because it is reused.
 package policy

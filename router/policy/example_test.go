@@ -14,14 +14,11 @@ import (
 // The costs of a request without a router: engine-a has most of the prompt and is busy, engine-b is idle.
 func ExamplePolicy() {
 	engine := policy.Engine{Prefill: 0.1} // ms a token
-	v := &policy.View{BlockSize: 16, Busy: 0.5, Workers: []policy.Worker{
-		{
-			Worker: index.Worker{ID: 0, Key: index.Key{Instance: "engine-a"}, State: index.Exact},
-			Match:  index.Match{Depth: 100, Tiers: [kvevent.NumTiers]int32{100}},
-			Engine: engine, Load: policy.Load{Wait: 120 * time.Millisecond, Blocks: 1000},
-		},
-		{Worker: index.Worker{ID: 1, Key: index.Key{Instance: "engine-b"}}, Engine: engine},
-	}}
+	now := time.Now()
+	v := &policy.View{Now: now, BlockSize: 16, Busy: 0.5, Session: -1, Workers: []policy.Worker{
+		{ID: 0, Key: index.Key{Instance: "engine-a"}, Engine: engine, Load: policy.Load{Prefills: 1, Free: now.Add(120 * time.Millisecond), Blocks: 1000}},
+		{ID: 1, Key: index.Key{Instance: "engine-b"}, Engine: engine},
+	}, Matches: []index.Match{{Depth: 100, Tiers: [kvevent.NumTiers]int32{100}, State: index.Exact}, {}}}
 	for _, name := range []string{"cost_ms", "least_loaded", "llm_d"} {
 		p, err := policy.Named(name)
 		if err != nil {
@@ -42,6 +39,6 @@ func ExamplePolicy() {
 	// cost_ms engine-b 360.0: wait 0.0 ms new 200.0 ms load 0.0 ms move 160.0 ms decode 0.0 ms room 0.0 ms
 	// least_loaded engine-a 140.0: wait 120.0 ms decode 20.0 ms
 	// least_loaded engine-b 0.0: wait 0.0 ms decode 0.0 ms
-	// llm_d engine-a -0.6: prefix -1.6 score queue 0.0 score kv 1.0 score
+	// llm_d engine-a 0.4: prefix -1.6 score queue 1.0 score kv 1.0 score
 	// llm_d engine-b 0.0: prefix 0.0 score queue 0.0 score kv 0.0 score
 }

@@ -22,9 +22,18 @@ import (
 // milli is an engine that needs a millisecond for each token, which makes the numbers readable.
 var milli = policy.Engine{Prefill: 1, Load: [4]float64{0, 0.25, 2, 0.5}}
 
-func view(workers ...policy.Worker) *policy.View {
-	v := &policy.View{BlockSize: 10, Workers: workers}
-	for i := range v.Workers {
+var now = time.Unix(1000, 0)
+
+// holder is a worker and what it holds of the prompt.
+type holder struct {
+	policy.Worker
+	index.Match
+}
+
+func view(workers ...holder) *policy.View {
+	v := &policy.View{Now: now, BlockSize: 10, Session: -1}
+	for i := range workers {
+		v.Workers, v.Matches = append(v.Workers, workers[i].Worker), append(v.Matches, workers[i].Match)
 		w := &v.Workers[i]
 		w.ID = index.WorkerID(i)
 		w.Key = index.Key{Instance: string(rune('a' + i))}
@@ -36,8 +45,8 @@ func view(workers ...policy.Worker) *policy.View {
 }
 
 // held returns a worker in a state that holds depth blocks, of which some are predicted, and the others in tiers.
-func held(s index.State, depth, predicted int, tiers ...int) policy.Worker {
-	w := policy.Worker{Worker: index.Worker{State: s}, Match: index.Match{Depth: int32(depth), Predicted: int32(predicted)}}
+func held(s index.State, depth, predicted int, tiers ...int) holder {
+	w := holder{Match: index.Match{State: s, Depth: int32(depth), Predicted: int32(predicted)}}
 	for i, n := range tiers {
 		w.Match.Tiers[i] = int32(n)
 	}
@@ -45,9 +54,9 @@ func held(s index.State, depth, predicted int, tiers ...int) policy.Worker {
 }
 
 // cached returns a worker that certainly holds n blocks on the device.
-func cached(n int) policy.Worker { return held(index.Exact, n, 0, n) }
+func cached(n int) holder { return held(index.Exact, n, 0, n) }
 
-func with(w policy.Worker, f func(*policy.Worker)) policy.Worker {
+func with(w holder, f func(*holder)) holder {
 	f(&w)
 	return w
 }
@@ -83,27 +92,27 @@ func TestCost(t *testing.T) {
 		{"all cached: the last token is computed", 0, view(cached(10)), []policy.Terms{{0, 1}}},
 		{
 			"requests that wait, and those that run", 0,
-			view(with(cached(0), func(w *policy.Worker) { w.Load.Wait, w.Load.Blocks = 9*time.Millisecond, 100 })),
+			view(with(cached(0), func(w *holder) { w.Load.Prefills, w.Load.Pending, w.Load.Blocks = 1, 9*time.Millisecond, 100 })),
 			[]policy.Terms{{9, 100, 0, 0, 2}},
 		},
 		{
-			"uncertain blocks count less, predicted ones fully", 0,
+			"blocks of unknown age count less, predicted ones fully", 0,
 			view(held(index.Degraded, 5, 0, 5), held(index.Unknown, 5, 0, 5), held(index.Unknown, 5, 5)),
-			[]policy.Terms{{0, 60}, {0, 75}, {0, 50}},
+			[]policy.Terms{{0, 50}, {0, 75}, {0, 50}},
 		},
 		{
 			"the comparison is with workers that are eligible", 0.5,
-			view(with(cached(9), func(w *policy.Worker) { w.Health = policy.Down }), cached(2)),
+			view(with(cached(9), func(w *holder) { w.Down = "down" }), cached(2)),
 			[]policy.Terms{{0, 10, 0, -70}, {0, 80}},
 		},
 		{
 			"attention makes long prompts slower", 0,
-			view(with(cached(5), func(w *policy.Worker) { w.Engine = policy.Engine{Base: 3, Prefill: 1, Attention: 0.01} })),
+			view(with(cached(5), func(w *holder) { w.Engine = policy.Engine{Base: 3, Prefill: 1, Attention: 0.01} })),
 			[]policy.Terms{{0, 3 + 50*(1+0.01*(50+25))}},
 		},
 		{
 			"no room until a tenth of what runs has ended", 0,
-			view(with(cached(0), func(w *policy.Worker) { w.Engine.Prefill, w.Engine.Capacity, w.Load.Blocks = 1, 200, 200 })),
+			view(with(cached(0), func(w *holder) { w.Engine.Prefill, w.Engine.Capacity, w.Load.Blocks = 1, 200, 200 })),
 			[]policy.Terms{{0, 100, 0, 0, 4, 100}}, // 10 blocks needed, 200 active, 190 allowed: 20 of 200, times a second
 		},
 	}
@@ -136,15 +145,15 @@ func lowest(p policy.Policy, v *policy.View, r *policy.Request) (keys string) {
 // The other policies on the same fleet: a has the prompt and much work, b has half of the prompt and some work, c is idle.
 func TestOthers(t *testing.T) {
 	v := view(
-		with(cached(10), func(w *policy.Worker) {
-			w.Load, w.Last = policy.Load{Wait: 900 * time.Millisecond, Prefills: 3, Decodes: 5, Tokens: 900, Blocks: 95}, 2
-			w.Session = true
+		with(cached(10), func(w *holder) {
+			w.Load, w.Last = policy.Load{Pending: 900 * time.Millisecond, Prefills: 3, Decodes: 5, Tokens: 900, Blocks: 95}, 2
 		}),
-		with(cached(5), func(w *policy.Worker) {
-			w.Load, w.Last = policy.Load{Wait: 30 * time.Millisecond, Prefills: 1, Tokens: 30, Blocks: 3}, 1
+		with(cached(5), func(w *holder) {
+			w.Load, w.Last = policy.Load{Pending: 30 * time.Millisecond, Prefills: 1, Tokens: 30, Blocks: 3}, 1
 		}),
-		with(cached(0), func(w *policy.Worker) { w.Last = 3 }),
+		with(cached(0), func(w *holder) { w.Last = 3 }),
 	)
+	v.Session = 0
 	r := &policy.Request{Tokens: 100, Hashes: []uint64{7}}
 	for name, want := range map[string]string{
 		"least_loaded": "c", "round_robin": "b", "sticky": "a",
@@ -174,7 +183,7 @@ func TestOthers(t *testing.T) {
 // A session stays where it is when a worker leaves that it does not use.
 func TestConsistentHash(t *testing.T) {
 	p := named(t, "consistent_hash")
-	var ws []policy.Worker
+	var ws []holder
 	for range 8 {
 		ws = append(ws, cached(0))
 	}
@@ -197,10 +206,10 @@ func TestConsistentHash(t *testing.T) {
 
 func TestBarred(t *testing.T) {
 	v := view(
-		with(cached(0), func(w *policy.Worker) { w.Health, w.HealthWhy = policy.Down, "connection refused" }),
-		with(cached(0), func(w *policy.Worker) { w.Health = policy.Draining }),
-		with(cached(0), func(w *policy.Worker) { w.Role = policy.Decode }),
-		with(cached(0), func(w *policy.Worker) { w.Role = policy.Prefill }),
+		with(cached(0), func(w *holder) { w.Down = "connection refused" }),
+		with(cached(0), func(w *holder) { w.Down = "draining" }),
+		with(cached(0), func(w *holder) { w.Role = policy.Decode }),
+		with(cached(0), func(w *holder) { w.Role = policy.Prefill }),
 		cached(0),
 		cached(0),
 	)
@@ -208,29 +217,29 @@ func TestBarred(t *testing.T) {
 	for i := range v.Workers {
 		got = append(got, v.Workers[i].Barred(&policy.Request{Exclude: []index.WorkerID{4}}))
 	}
-	require.Equal(t, []string{"down: connection refused", "draining", "serves only decode", "serves only prefill", "excluded by the request", ""}, got)
+	require.Equal(t, []string{"connection refused", "draining", "serves only decode", "serves only prefill", "excluded by the request", ""}, got)
 	require.Empty(t, v.Workers[3].Barred(&policy.Request{Role: policy.Prefill}))
 	require.Equal(t, "[both prefill decode]", fmt.Sprint([]policy.Role{policy.Both, policy.Prefill, policy.Decode}))
-	require.Equal(t, "healthy", policy.Healthy.String())
 }
 
 // Every policy is a pure function whose costs are numbers, and names what it computes.
 func TestPure(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var ws []policy.Worker
+		var ws []holder
 		for range rapid.IntRange(0, 6).Draw(t, "workers") {
 			n := rapid.IntRange(0, 12).Draw(t, "depth")
 			host := rapid.IntRange(0, n).Draw(t, "host")
 			w := held(index.State(rapid.IntRange(0, 2).Draw(t, "state")), n, 0, n-host, host)
 			w.Role = policy.Role(rapid.IntRange(0, 2).Draw(t, "role"))
-			w.Health = policy.Health(rapid.IntRange(0, 2).Draw(t, "health"))
-			w.Session = rapid.Bool().Draw(t, "session")
-			w.Load.Wait = time.Duration(rapid.IntRange(0, 200).Draw(t, "wait")) * time.Millisecond
+			w.Down = rapid.SampledFrom([]string{"", "down"}).Draw(t, "down")
+			w.Load.Prefills = 1
+			w.Load.Pending = time.Duration(rapid.IntRange(0, 200).Draw(t, "wait")) * time.Millisecond
 			w.Load.Blocks = rapid.IntRange(0, 300).Draw(t, "blocks")
 			w.Engine = policy.Engine{Capacity: rapid.IntRange(0, 200).Draw(t, "capacity")}.Defaults()
 			ws = append(ws, w)
 		}
 		v := view(ws...)
+		v.Session = rapid.IntRange(-1, len(ws)-1).Draw(t, "session")
 		v.Turn, v.Busy = rapid.Uint64().Draw(t, "turn"), rapid.Float64Range(0, 1).Draw(t, "busy")
 		r := &policy.Request{Tokens: rapid.IntRange(-1, 120).Draw(t, "tokens"), Role: policy.Role(rapid.IntRange(0, 2).Draw(t, "need"))}
 		before := slices.Clone(v.Workers)
@@ -259,7 +268,7 @@ func TestPure(t *testing.T) {
 
 func TestNamed(t *testing.T) {
 	_, err := policy.Named("cost")
-	require.EqualError(t, err, `policy: unknown name "cost" (want consistent_hash, cost_ms, dynamo, least_loaded, llm_d, lmetric, power_of_two, random, round_robin, sticky)`)
+	require.EqualError(t, err, `policy: unknown name "cost" (want consistent_hash, cost_ms, dynamo, least_loaded, llm_d, lmetric, power_of_two, preble, prefix_lru, random, round_robin, smg, sticky, thompson)`)
 	require.Equal(t, "cost_ms", policy.Default().Name())
 }
 
@@ -267,9 +276,9 @@ func BenchmarkCosts(b *testing.B) {
 	for _, workers := range []int{2, 16, 256} {
 		for _, name := range []string{"cost_ms", "least_loaded", "llm_d"} {
 			b.Run(fmt.Sprintf("policy=%s/workers=%d", name, workers), func(b *testing.B) {
-				var ws []policy.Worker
+				var ws []holder
 				for i := range workers {
-					ws = append(ws, with(cached(i%7), func(w *policy.Worker) { w.Load.Blocks = i * 31 % 17 }))
+					ws = append(ws, with(cached(i%7), func(w *holder) { w.Load.Blocks = i * 31 % 17 }))
 				}
 				v, r, p := view(ws...), &policy.Request{Tokens: 100}, named(b, name)
 				out := make([]policy.Terms, workers)

@@ -14,7 +14,7 @@ func (leastLoaded) Terms() []Term { return []Term{{"wait", "ms"}, {"decode", "ms
 func (leastLoaded) Costs(v *View, _ *Request, out []Terms) {
 	for i := range v.Workers {
 		l := &v.Workers[i].Load
-		out[i] = Terms{ms(l.Wait), perBlock * float64(l.Blocks)}
+		out[i] = Terms{ms(l.Wait(v.Now)), perBlock * float64(l.Blocks)}
 	}
 }
 
@@ -50,7 +50,7 @@ func (powerOfTwo) Costs(v *View, r *Request, out []Terms) {
 	a, b := -1, -1 // lowest hashes
 	for i := range v.Workers {
 		out[i][2] = math.Inf(1)
-		if v.Workers[i].Barred(r) != "" {
+		if !v.Workers[i].Takes(r) {
 			continue
 		}
 		switch x := unit(v.Turn, uint64(i)); {
@@ -115,64 +115,7 @@ func (sticky) Name() string  { return "sticky" }
 func (sticky) Terms() []Term { return []Term{{"wait", "ms"}, {"decode", "ms"}, {"session", "ms"}} }
 func (sticky) Costs(v *View, r *Request, out []Terms) {
 	leastLoaded{}.Costs(v, r, out)
-	for i := range v.Workers {
-		if v.Workers[i].Session {
-			out[i][2] = -1000
-		}
-	}
-}
-
-// lmetric multiplies the prompt tokens to compute, waiting ones included, by the number of requests in the batch.
-type lmetric struct{}
-
-func (lmetric) Name() string  { return "lmetric" }
-func (lmetric) Terms() []Term { return []Term{{"product", "tokens x requests"}} }
-func (lmetric) Costs(v *View, r *Request, out []Terms) {
-	for i := range v.Workers {
-		w := &v.Workers[i]
-		_, _, cached, _ := w.Estimate(r, v.BlockSize)
-		out[i][0] = float64(w.Load.Tokens+max(0, r.Tokens)-cached) * float64(w.Load.Prefills+w.Load.Decodes+1)
-	}
-}
-
-// dynamo adds the blocks to compute, waiting ones included, to the active blocks: the cost of NVIDIA Dynamo's KV router with its default
-// weight and temperature.
-type dynamo struct{}
-
-func (dynamo) Name() string  { return "dynamo" }
-func (dynamo) Terms() []Term { return []Term{{"prefill", "blocks"}, {"decode", "blocks"}} }
-func (dynamo) Costs(v *View, r *Request, out []Terms) {
-	for i := range v.Workers {
-		w := &v.Workers[i]
-		_, _, cached, _ := w.Estimate(r, v.BlockSize)
-		block := float64(max(v.BlockSize, 1))
-		out[i] = Terms{float64(w.Load.Tokens+max(0, r.Tokens)-cached) / block, float64(w.Load.Blocks) + float64(max(0, r.Tokens))/block}
-	}
-}
-
-// llmd adds the scores of llm-d's default profile with their weights: cached part of the prompt 2, short queue 1, free KV
-// memory 1. Without a capacity, the worker with the most active blocks counts as full.
-type llmd struct{}
-
-func (llmd) Name() string { return "llm_d" }
-func (llmd) Terms() []Term {
-	return []Term{{"prefix", "score"}, {"queue", "score"}, {"kv", "score"}}
-}
-func (llmd) Costs(v *View, r *Request, out []Terms) {
-	queue, blocks := 0, 0
-	for i := range v.Workers {
-		queue, blocks = max(queue, v.Workers[i].Load.Prefills), max(blocks, v.Workers[i].Load.Blocks)
-	}
-	for i := range v.Workers {
-		w := &v.Workers[i]
-		_, _, cached, _ := w.Estimate(r, v.BlockSize)
-		size := blocks
-		if w.Engine.Capacity > 0 {
-			size = w.Engine.Capacity
-		}
-		out[i] = Terms{
-			0 - 2*float64(cached)/float64(max(r.Tokens, 1)),
-			float64(w.Load.Prefills) / float64(max(queue, 1)), min(1, float64(w.Load.Blocks)/float64(max(size, 1))),
-		}
+	if v.Session >= 0 {
+		out[v.Session][2] = -1000
 	}
 }

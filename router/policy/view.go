@@ -3,6 +3,7 @@
 package policy
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -33,27 +34,6 @@ func (r Role) String() string {
 	return "both"
 }
 
-// Health specifies whether a worker takes requests. The zero Health is Healthy.
-type Health uint8
-
-// The states of health.
-const (
-	Healthy  Health = iota
-	Draining        // finishes its requests, but gets no new ones
-	Down
-)
-
-// String returns the state in lower case.
-func (h Health) String() string {
-	switch h {
-	case Draining:
-		return "draining"
-	case Down:
-		return "down"
-	}
-	return "healthy"
-}
-
 // Request describes the request to decide for.
 type Request struct {
 	// Hashes are the sequence hashes of the prompt's complete blocks, as [kvhash.Chain.Blocks] returns them. If empty,
@@ -65,8 +45,11 @@ type Request struct {
 	Intent intent.Intent
 	// Role is the part of the request that the worker must serve.
 	Role Role
-	// Exclude lists workers that must not be chosen, such as those on which this request has failed.
-	Exclude []index.WorkerID
+	// Only lists the workers that may be chosen; nil means all. Exclude lists workers that must not be chosen, such as
+	// those on which this request has failed.
+	Only, Exclude []index.WorkerID
+	// Adapter is the name of the LoRA adapter that the request needs, or "".
+	Adapter string
 }
 
 // View describes all workers at one moment, for one request. Policies must not modify or retain it.
@@ -79,36 +62,55 @@ type View struct {
 	Busy float64
 	// Decode is the mean time from the first token to the end of recent responses.
 	Decode time.Duration
-	// Workers are in ascending order of ID.
+	// Workers are in ascending order of ID, and Matches[i] is how much of the prompt Workers[i] holds; zero if none.
 	Workers []Worker
+	Matches []index.Match
+	// Session is the index of the worker of the session's previous request, or -1.
+	Session int
+	// Waiting is the number of requests in the router's queue.
+	Waiting int
 }
 
 // Worker is one worker in a [View].
 type Worker struct {
-	index.Worker             // its description by the index: ID, Key, State, Blocks
-	Match        index.Match // how much of the prompt it holds; zero if none
-	Role         Role
-	Health       Health
-	HealthWhy    string
-	Engine       Engine // as configured or learned
-	Load         Load
-	// Session reports whether the previous request of the same session was placed on this worker.
-	Session bool
+	ID   index.WorkerID
+	Key  index.Key
+	Role Role
+	// Down is the reason why the worker takes no requests, such as "draining", or "" if it does.
+	Down   string
+	Engine Engine // as configured or learned
+	Load   Load
+	// Waiting is the number of requests that wait in the engine, and KV the fraction of its KV blocks that requests use, as
+	// its own metrics report them, the requests of others included; 0 if unknown.
+	Waiting int
+	KV      float64
+	// Adapters are the LoRA adapters that are loaded: those that were set, and those of requests placed since.
+	Adapters []string
 	// Last is the number of the request that was placed here last, from 1, or 0.
 	Last uint64
 }
 
-// Load is the load of a worker at one moment.
+// Load is the load of a worker: the requests that this router placed on it and that have not ended.
 type Load struct {
-	// Wait is the predicted time until a request placed now begins its prefill.
-	Wait time.Duration
+	// Free is when the running prefill is expected to end. It may be in the past.
+	Free time.Time
+	// Pending is the estimated time of the prefills that run after that one.
+	Pending time.Duration
 	// Prefills and Decodes are the numbers of requests without and with a first token.
 	Prefills, Decodes int
 	// Tokens is the number of prompt tokens that the requests without a first token must compute.
 	Tokens int
-	// Blocks is the number of KV blocks of all requests, prompt and expected output. Prompt blocks that several requests
-	// share count once, except for up to 32 at the end of what they share.
+	// Blocks is the number of distinct KV blocks of all requests, prompt and expected output. Blocks that several
+	// requests share count once, except for up to 32 at the end of what they share.
 	Blocks int
+}
+
+// Wait returns the predicted time until the worker begins the prefill of a request placed now.
+func (l *Load) Wait(now time.Time) time.Duration {
+	if l.Prefills == 0 {
+		return l.Pending
+	}
+	return max(0, l.Free.Sub(now)) + l.Pending
 }
 
 // Engine holds the rates and the capacity of a worker's engine. Values that are zero, negative or not finite mean the default.
@@ -125,6 +127,8 @@ type Engine struct {
 	Load [kvevent.NumTiers]float64
 	// Capacity is the number of KV blocks that the device holds; 0 means unknown.
 	Capacity int
+	// Slots is the number of requests that the engine takes at the same time; 0 means any.
+	Slots int
 }
 
 // Defaults returns e with default values in place of those that are not positive or not finite.
@@ -140,7 +144,7 @@ func (e Engine) Defaults() Engine {
 	for i, def := range [kvevent.NumTiers]float64{0, 0.003, 0.027, 0.005} {
 		fill(&e.Load[i], def)
 	}
-	e.Capacity = max(e.Capacity, 0)
+	e.Capacity, e.Slots = max(e.Capacity, 0), max(e.Slots, 0)
 	return e
 }
 
@@ -152,48 +156,49 @@ func (e *Engine) compute(n, cached float64) float64 {
 // Barred returns the reason why the worker is not eligible for the request, or "" if it is.
 func (w *Worker) Barred(r *Request) string {
 	switch {
-	case w.Health != Healthy:
-		if w.HealthWhy != "" {
-			return w.Health.String() + ": " + w.HealthWhy
-		}
-		return w.Health.String()
+	case w.Takes(r):
+		return ""
+	case w.Down != "":
+		return w.Down
 	case w.Role != Both && w.Role != r.Role:
 		return "serves only " + w.Role.String()
+	case r.Only != nil && !slices.Contains(r.Only, w.ID):
+		return "not among the workers that the request permits"
 	case slices.Contains(r.Exclude, w.ID):
 		return "excluded by the request"
 	}
-	return ""
+	return fmt.Sprintf("full: %d requests", w.Load.Prefills+w.Load.Decodes)
 }
 
-// Estimate returns the time in milliseconds to compute the request's prompt on w and to load what is in slower tiers,
-// and how many tokens of it are cached; predicted of these are not confirmed by an event. Computing counts confirmed
-// tokens by half if the state of the worker is Unknown and by four fifths if it is Degraded; predicted ones count
-// fully, because the router itself placed them. At least the last token is always computed, and loading never takes longer than computing.
-func (w *Worker) Estimate(r *Request, blockSize int) (compute, load float64, cached, predicted int) {
+// Takes reports whether the worker is eligible for the request. See [Worker.Barred] for the reason.
+func (w *Worker) Takes(r *Request) bool {
+	return w.Down == "" && (w.Role == Both || w.Role == r.Role) &&
+		(w.Engine.Slots == 0 || w.Load.Prefills+w.Load.Decodes < w.Engine.Slots) &&
+		(r.Only == nil || slices.Contains(r.Only, w.ID)) && (len(r.Exclude) == 0 || !slices.Contains(r.Exclude, w.ID))
+}
+
+// Estimate returns the time in milliseconds to compute the request's prompt on v.Workers[i] and to load what is in slower
+// tiers, and how many tokens of it are cached; predicted of these are not confirmed by an event. Confirmed tokens count by
+// half if no events of the worker are expected to arrive (index.Unknown). At least the last token is always computed,
+// and loading never takes longer than computing.
+func (v *View) Estimate(r *Request, i int) (compute, load float64, cached, predicted int) {
 	tokens := max(0, r.Tokens)
-	m, e := &w.Match, &w.Engine
+	m, e := &v.Matches[i], &v.Workers[i].Engine
 	if m.Depth <= 0 {
 		return e.compute(float64(tokens), 0), 0, 0, 0
 	}
-	cached = max(0, min(int(m.Depth)*blockSize, tokens-1))
-	predicted = min(int(m.Predicted)*blockSize, cached)
-	trust := w.trust()
-	held := float64(predicted) + trust*float64(cached-predicted)
+	cached = max(0, min(int(m.Depth)*v.BlockSize, tokens-1))
+	predicted = min(int(m.Predicted)*v.BlockSize, cached)
+	held, trust := float64(cached), 1.0
+	if m.State == index.Unknown {
+		trust = 0.5
+		held = float64(predicted) + trust*float64(cached-predicted)
+	}
 	compute = e.compute(float64(tokens)-held, held)
 	if e.Load[0] > 0 || int(m.Tiers[0]+m.Predicted) < int(m.Depth) { // something must be loaded
-		for i, n := range m.Tiers {
-			load += trust * float64(int(n)*blockSize) * min(e.Load[i], e.Prefill)
+		for t, n := range m.Tiers {
+			load += trust * float64(int(n)*v.BlockSize) * min(e.Load[t], e.Prefill)
 		}
 	}
 	return compute, load, cached, predicted
-}
-
-func (w *Worker) trust() float64 {
-	switch w.State {
-	case index.Exact:
-		return 1
-	case index.Degraded:
-		return 0.8
-	}
-	return 0.5
 }

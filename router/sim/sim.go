@@ -252,7 +252,7 @@ func (s *session) prompt() {
 func (r *run) next(s *session) {
 	s.prompt()
 	req := &router.Request{Hashes: s.hashes, Tokens: s.length, Intent: intent.Intent{Session: intent.Session{ID: s.name}}}
-	t, err := r.router.Place(req, r.now)
+	t, err := r.router.Offer(req, r.now)
 	if err != nil {
 		panic(err)
 	}

@@ -22,9 +22,9 @@ import (
 
 // A fleet holds the engines and their router. It is safe for concurrent use by multiple goroutines.
 //
-// A request waits if all engines that could serve it have as many requests as they may. Requests are placed in the order
-// of their arrival. An engine that fails is ejected: it gets no requests until a probe succeeds; see health.go. If all
-// engines are ejected, requests are placed on them nevertheless.
+// A request waits in the router's queue if all engines that could serve it have as many requests as they may. An engine
+// that fails is ejected: it gets no requests until a probe succeeds; see health.go. If all engines are ejected, requests are
+// placed on them nevertheless.
 type fleet struct {
 	router   *router.Router
 	engines  map[index.WorkerID]*engine
@@ -32,12 +32,10 @@ type fleet struct {
 	cancels  []func()  // cancel event subscriptions
 	idle     func()    // closes idle connections
 	log      *slog.Logger
-	queue    int           // maximum number of waiting requests
 	patience time.Duration // time for which a request waits
 
-	mu      sync.Mutex // also serializes changes of health with decisions
-	waiting []chan struct{}
-	retries float64 // budget; see retry
+	mu      sync.Mutex // guards what follows and the health of engines
+	retries float64    // budget; see retry
 }
 
 // An engine is the connection to a worker.
@@ -47,11 +45,9 @@ type engine struct {
 	url, apiKey string
 	hints       *intent.Target
 	client      *http.Client
-	most        int // requests at the same time
 	constraints bool
 
-	running int // under fleet.mu
-	health      // under fleet.mu
+	health // under fleet.mu
 }
 
 // defaultMost is the default of Engine.MaxRequests: vLLM's default for max_num_seqs.
@@ -66,7 +62,7 @@ func newFleet(o *Options, m *Model) (*fleet, error) {
 		transport.ReadBufferSize = 16 << 10 // the output of a read leaves in one write
 		rt, idle = transport, transport.CloseIdleConnections
 	}
-	ropt := &router.Options{FixedRates: true, Policy: m.Placement}
+	ropt := &router.Options{FixedRates: true, Policy: m.Placement, MaxQueue: o.MaxQueue}
 	for _, e := range m.Engines {
 		if e.PrefillPerSecond <= 0 {
 			ropt.FixedRates = false // rates that are not configured are learned
@@ -77,7 +73,7 @@ func newFleet(o *Options, m *Model) (*fleet, error) {
 	}
 	f := &fleet{
 		router: router.New(index.New(m.BlockSize, nil), ropt), engines: make(map[index.WorkerID]*engine), idle: idle, log: o.Logger,
-		queue: o.MaxQueue, patience: o.QueueTimeout, retries: maxRetryBudget,
+		patience: o.QueueTimeout, retries: maxRetryBudget,
 	}
 	for _, e := range m.Engines {
 		if err := f.add(&e, rt); err != nil {
@@ -105,11 +101,11 @@ func (f *fleet) add(e *Engine, rt http.RoundTripper) error {
 		}
 	}
 	name := cmp.Or(e.Name, url)
-	id, err := f.router.AddWorker(index.Key{Instance: name}, policy.Both, rates(e.PrefillPerSecond))
+	id, err := f.router.AddWorker(index.Key{Instance: name}, policy.Both, newEngine(e))
 	if err != nil {
 		return err
 	}
-	en := &engine{id: id, name: name, url: url, apiKey: e.APIKey, hints: hints, most: cmp.Or(e.MaxRequests, defaultMost), constraints: e.Constraints, client: newClient(rt)}
+	en := &engine{id: id, name: name, url: url, apiKey: e.APIKey, hints: hints, constraints: e.Constraints, client: newClient(rt)}
 	f.engines[id], f.order = en, append(f.order, en)
 	if e.Events != nil {
 		cancel, err := e.Events(newStream(f.router.Index(), id, e, f.log.With("engine", name)))
@@ -137,19 +133,7 @@ func (f *fleet) close() {
 type placement struct {
 	engine *engine
 	ticket *router.Ticket
-	took   time.Duration // for the router
-	fleet  *fleet
-	once   sync.Once
-}
-
-// leave makes room for another request on the engine.
-func (p *placement) leave() {
-	p.once.Do(func() {
-		p.fleet.mu.Lock()
-		defer p.fleet.mu.Unlock()
-		p.engine.running--
-		p.fleet.wake()
-	})
+	took   time.Duration // for the router, waiting included
 }
 
 var (
@@ -160,98 +144,59 @@ var (
 // place chooses an engine, except those in req.Exclude. If they all have as many requests as they may, it waits for
 // Options.QueueTimeout.
 func (f *fleet) place(ctx context.Context, req *router.Request) (*placement, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if len(f.waiting) == 0 {
-		if p, err := f.try(req); p != nil || err != nil {
-			return p, err
-		}
-	}
-	if len(f.waiting) >= f.queue {
-		return nil, busy(errQueueFull)
-	}
-	turn := make(chan struct{}, 1)
-	f.waiting = append(f.waiting, turn)
-	defer func() { // mu is held
-		f.waiting = slices.DeleteFunc(f.waiting, func(c chan struct{}) bool { return c == turn })
-		f.wake() // the next one may have room too, or this one was woken and has left
-	}()
-	late := time.NewTimer(f.patience)
-	defer late.Stop()
-	for {
-		f.mu.Unlock()
-		var err error
-		select {
-		case <-turn:
-		case <-late.C:
-			err = busy(errQueueWait)
-		case <-ctx.Done():
-			err = context.Cause(ctx)
-		}
-		f.mu.Lock()
-		if err != nil {
-			return nil, err
-		}
-		if f.waiting[0] != turn { // it was woken as the first
-			continue
-		}
-		if p, err := f.try(req); p != nil || err != nil {
-			return p, err
-		}
-	}
-}
-
-// wake wakes the first waiting request. f.mu must be held.
-func (f *fleet) wake() {
-	if len(f.waiting) > 0 {
-		select {
-		case f.waiting[0] <- struct{}{}:
-		default:
-		}
-	}
-}
-
-// tryNow is like place, but does not wait.
-func (f *fleet) tryNow(req *router.Request) *placement {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	p, _ := f.try(req)
-	return p
-}
-
-// try places a request. It returns nil if there is no room for it now. f.mu must be held.
-func (f *fleet) try(req *router.Request) (*placement, error) {
-	now := time.Now()
-	all, full := req.Exclude, 0
-	for _, e := range f.order {
-		if e.running >= e.most && !slices.Contains(all, e.id) {
-			req.Exclude = append(slices.Clip(req.Exclude), e.id)
-			full++
-		}
-	}
-	defer func() { req.Exclude = all }()
-	t, err := f.router.Place(req, now)
-	if errors.Is(err, router.ErrAllBarred) && len(all) == 0 && full == 0 { // use engines that are ejected rather than none
-		for _, e := range f.order {
-			f.router.SetHealth(e.id, policy.Healthy, "")
-		}
-		t, err = f.router.Place(req, now)
-		for _, e := range f.order {
-			if e.ejected {
-				f.router.SetHealth(e.id, policy.Down, e.why)
-			}
-		}
+	begun := time.Now()
+	t, err := f.router.Offer(req, begun)
+	if err == nil && t.Decision() == nil {
+		ctx, cancel := context.WithTimeoutCause(ctx, f.patience, busy(errQueueWait))
+		defer cancel()
+		err = t.Wait(ctx)
 	}
 	switch {
-	case err != nil && full > 0:
-		return nil, nil
-	case err != nil:
+	case errors.Is(err, router.ErrQueueFull):
+		return nil, busy(errQueueFull)
+	case errors.As(err, new(*router.Error)):
 		return nil, busy(err)
+	case err != nil:
+		return nil, err
 	}
-	e := f.engines[t.Decision().Worker]
-	e.running++
+	return f.placed(t, begun), nil
+}
+
+// placeNow is like place, but does not wait, and returns nil if all engines are ejected.
+func (f *fleet) placeNow(req *router.Request) *placement {
+	if !f.ready() {
+		return nil
+	}
+	begun := time.Now()
+	t, err := f.router.Offer(req, begun)
+	switch {
+	case err != nil:
+		return nil
+	case t.Decision() == nil:
+		t.Cancel(begun)
+		return nil
+	}
+	return f.placed(t, begun)
+}
+
+func (f *fleet) placed(t *router.Ticket, begun time.Time) *placement {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.retries = min(maxRetryBudget, f.retries+retriesPerRequest)
-	return &placement{engine: e, ticket: t, took: time.Since(now), fleet: f}, nil
+	return &placement{engine: f.engines[t.Decision().Worker], ticket: t, took: time.Since(begun)}
+}
+
+// enlist tells the router which engines take requests: those that are not ejected, or all if all are. f.mu must be held.
+func (f *fleet) enlist() {
+	all := !slices.ContainsFunc(f.order, func(e *engine) bool { return !e.ejected })
+	now := time.Now()
+	for _, e := range f.order {
+		down := ""
+		if e.ejected && !all {
+			down = "down: " + e.why
+		}
+		f.router.Update(e.id, now, func(w *policy.Worker) { w.Down = down })
+	}
 }
 
 const (
@@ -272,9 +217,11 @@ func (f *fleet) retry() bool {
 	return true
 }
 
-func rates(perSecond float64) *router.Engine {
-	if perSecond > 0 {
-		return &router.Engine{Prefill: 1000 / perSecond}
+// newEngine returns what the router needs to know of an engine.
+func newEngine(e *Engine) *router.Engine {
+	r := &router.Engine{Slots: cmp.Or(e.MaxRequests, defaultMost)}
+	if e.PrefillPerSecond > 0 {
+		r.Prefill = 1000 / e.PrefillPerSecond
 	}
-	return nil
+	return r
 }

@@ -10,8 +10,6 @@ import (
 	"net/http"
 	"sync"
 	"time"
-
-	"github.com/weft-go/weft/router/policy"
 )
 
 // This file ejects engines that fail and readmits them.
@@ -73,7 +71,7 @@ func (f *fleet) eject(e *engine, why string) {
 	}
 	e.pause = min(max(2*e.pause, minPause), maxPause)
 	e.ejected, e.why, e.until = true, why, time.Now().Add(e.pause)
-	f.router.SetHealth(e.id, policy.Down, why)
+	f.enlist()
 	f.log.Warn("engine ejected", "engine", e.name, "why", why, "pause", e.pause)
 }
 
@@ -91,9 +89,8 @@ func (f *fleet) probed(e *engine, err error) {
 	case e.ejected && !time.Now().Before(e.until):
 		// One failure ejects the engine again.
 		e.ejected, e.why, e.missed, e.results = false, "", 0, 1<<(failedInRow-1)-1
-		f.router.SetHealth(e.id, policy.Healthy, "")
+		f.enlist()
 		f.log.Info("engine readmitted", "engine", e.name)
-		f.wake()
 	case !e.ejected:
 		e.missed = 0
 	}

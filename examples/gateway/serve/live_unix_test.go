@@ -238,7 +238,7 @@ func (l *liveGateway) ask(path string, body map[string]any) string {
 	n := min(r.Decision.CachedEstimate, int(r.Usage.Prompt)-1) / liveBlock * liveBlock
 	l.total++
 	l.cached += r.Usage.Cached
-	if r.Decision.State == index.Exact {
+	if r.Decision.State() == index.Exact {
 		l.exact++
 	}
 	if int64(n) == r.Usage.Cached {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weft-go/weft/protocols/apierr"
 	"github.com/weft-go/weft/protocols/event"
+	"github.com/weft-go/weft/router/policy"
 )
 
 // This file reports the state of the gateway to its operator.
@@ -46,18 +47,18 @@ func (g *Gateway) Status(model string) Status {
 }
 
 func (f *fleet) status() Status {
+	s := Status{Waiting: f.router.Waiting()}
+	loads := make(map[string]policy.Load)
+	for _, w := range f.router.Workers() {
+		loads[w.Key.Instance] = w.Load
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s := Status{Waiting: len(f.waiting)}
-	loads := make(map[string]int)
-	workers := f.router.Workers(time.Now())
-	for i := range workers {
-		loads[workers[i].Key.Instance] = i
-	}
 	for _, e := range f.order {
-		w := &workers[loads[e.name]]
-		s.Running += e.running
-		s.Workers = append(s.Workers, WorkerStatus{Name: e.name, Running: e.running, ActiveBlocks: w.Load.Blocks, PrefillTokens: w.Load.Tokens, Ejected: e.ejected})
+		l := loads[e.name]
+		n := l.Prefills + l.Decodes
+		s.Running += n
+		s.Workers = append(s.Workers, WorkerStatus{Name: e.name, Running: n, ActiveBlocks: l.Blocks, PrefillTokens: l.Tokens, Ejected: e.ejected})
 	}
 	return s
 }

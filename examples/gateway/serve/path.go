@@ -231,7 +231,6 @@ func (c *call) on(p *placement) {
 // leave ends the placement.
 func (c *call) leave(end func(t *router.Ticket, now time.Time)) {
 	end(c.place.ticket, time.Now())
-	c.place.leave()
 }
 
 // again prepares another attempt after an engine failed with err, on an engine that has not failed for this request. It
@@ -245,11 +244,11 @@ func (c *call) again(ctx context.Context, err error) bool {
 	c.retries++
 	failed := c.place
 	c.route.Exclude = append(c.route.Exclude, failed.engine.id)
-	next := f.tryNow(&c.route)
+	next := f.placeNow(&c.route)
 	if next == nil {
 		return false
 	}
-	c.leave((*router.Ticket).Fail)
+	c.leave((*router.Ticket).Cancel)
 	c.on(next)
 	c.g.opt.Logger.Warn("retrying on another engine", "request", c.id, "failed", failed.engine.name, "next", c.rec.Worker, "err", loggable(err))
 	return true
@@ -494,7 +493,7 @@ func (c *call) finish(ctx context.Context, err error) {
 		c.leave((*router.Ticket).Cancel)
 	default:
 		c.rec.Finish = public(ctx, err).Why.String()
-		c.leave((*router.Ticket).Fail)
+		c.leave((*router.Ticket).Cancel)
 	}
 	c.g.opt.Logger.Info("request done", "request", c.id, "engine_request", c.unique, "key", c.client.name(), "api", c.rec.API, "worker", c.rec.Worker, "why", c.rec.Decision.Why(),
 		"prompt", len(c.prompt), "cached", u.Cached, "output", u.Output, "finish", c.rec.Finish, "ms", c.rec.Total.Milliseconds(), "err", loggable(err))

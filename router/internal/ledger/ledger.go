@@ -36,20 +36,19 @@ const (
 // Ledger tracks the load of one worker. The zero value is empty and ready for use. A Ledger is not safe for concurrent
 // use.
 type Ledger struct {
-	sum        policy.Load // without Wait
+	sum        policy.Load // without Free and Pending
 	marks      map[uint64]int
 	pending    time.Duration
 	head, tail *Entry    // line of prefills, in order of Reserve
 	since      time.Time // when head came to the head
 }
 
-// At returns the load at the given time.
-func (l *Ledger) At(now time.Time) policy.Load {
+// Load returns the load.
+func (l *Ledger) Load() policy.Load {
 	s := l.sum
 	if l.head != nil {
 		// The head may take longer than estimated; its remaining time is then 0.
-		ran := min(max(now.Sub(l.since), 0), l.head.Prefill)
-		s.Wait = l.pending - ran
+		s.Free, s.Pending = l.since.Add(l.head.Prefill), l.pending-l.head.Prefill
 	}
 	return s
 }

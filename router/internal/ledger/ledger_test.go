@@ -20,17 +20,16 @@ func TestWait(t *testing.T) {
 	var l ledger.Ledger
 	t0 := time.Unix(0, 0)
 	at := func(d time.Duration) time.Time { return t0.Add(d) }
-	wait := func(d time.Duration) time.Duration { return l.At(at(d)).Wait }
+	wait := func(d time.Duration) time.Duration { s := l.Load(); return s.Wait(at(d)) }
 	a, b, c := &ledger.Entry{Prefill: 100 * msec, Tokens: 7}, &ledger.Entry{Prefill: 50 * msec, Tokens: 3}, &ledger.Entry{Prefill: 10 * msec}
 
-	require.Equal(t, policy.Load{}, l.At(t0))
+	require.Equal(t, policy.Load{}, l.Load())
 	l.Reserve(a, at(0))
 	l.Reserve(b, at(20*msec))
 	require.Equal(t, 150*msec, wait(0))
 	require.Equal(t, 110*msec, wait(40*msec), "the first has been running")
 	require.Equal(t, 50*msec, wait(time.Second), "the first is late, the second still needs its time")
-	require.Equal(t, 150*msec, wait(-time.Second), "time ran backwards")
-	require.Equal(t, policy.Load{Wait: 150 * msec, Prefills: 2, Tokens: 10}, l.At(t0))
+	require.Equal(t, policy.Load{Free: at(100 * msec), Pending: 50 * msec, Prefills: 2, Tokens: 10}, l.Load())
 
 	l.Reserve(c, at(30*msec))
 	require.True(t, l.FirstToken(b, at(60*msec)), "out of turn")
@@ -39,11 +38,11 @@ func TestWait(t *testing.T) {
 	require.Equal(t, 5*msec, wait(85*msec), "the third has been running since the first left")
 	require.True(t, l.Release(c, at(85*msec)), "without a first token")
 	require.False(t, l.FirstToken(c, at(90*msec)))
-	require.Equal(t, policy.Load{Decodes: 2}, l.At(at(90*msec)))
+	require.Equal(t, policy.Load{Decodes: 2}, l.Load())
 	require.True(t, l.Release(a, at(90*msec)))
 	require.False(t, l.Release(a, at(90*msec)))
 	require.True(t, l.Release(b, at(90*msec)))
-	require.Equal(t, policy.Load{}, l.At(at(90*msec)))
+	require.Equal(t, policy.Load{}, l.Load())
 	require.Panics(t, func() { l.Reserve(a, t0) })
 }
 
@@ -131,9 +130,10 @@ func TestModel(t *testing.T) {
 					case !e.decoding:
 						want.Prefills++
 						want.Tokens += e.Tokens
-						want.Wait += max(0, e.Prefill)
 						if e == head {
-							want.Wait -= min(now.Sub(since), max(0, e.Prefill))
+							want.Free = since.Add(max(0, e.Prefill))
+						} else {
+							want.Pending += max(0, e.Prefill)
 						}
 					}
 					want.Blocks += e.Blocks
@@ -144,7 +144,7 @@ func TestModel(t *testing.T) {
 						}
 					}
 				}
-				if d := cmp.Diff(want, l.At(now)); d != "" {
+				if d := cmp.Diff(want, l.Load()); d != "" {
 					t.Fatalf("(-model +ledger):\n%s", d)
 				}
 			},
@@ -152,7 +152,7 @@ func TestModel(t *testing.T) {
 		for _, e := range all {
 			l.Release(e.Entry, now)
 		}
-		if d := cmp.Diff(policy.Load{}, l.At(now)); d != "" {
+		if d := cmp.Diff(policy.Load{}, l.Load()); d != "" {
 			t.Fatalf("not empty:\n%s", d)
 		}
 	})

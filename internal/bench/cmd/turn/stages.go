@@ -142,7 +142,7 @@ func (s *stages) take(v *conversation, k int, m *meter) ([]cost, error) {
 		return nil
 	})
 	step(8, func() (err error) {
-		ticket, err = s.router.Place(&place, now)
+		ticket, err = s.router.Offer(&place, now)
 		return err
 	})
 	var dec *prompt.Decoder
