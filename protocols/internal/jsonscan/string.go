@@ -34,15 +34,11 @@ const (
 func scanString(b []byte, i int) (end int, escaped bool, fault strFault) {
 	for {
 		// Plain ASCII, eight bytes at a time. m marks the bytes at which w contains a quote, a backslash, a control
-		// character or a byte above 0x7f. Borrows can set wrong marks only after a true one, and only the first mark is
-		// used.
+		// character or a byte above 0x7f. c^2 is less than 0x21 for the quote and control characters, and for no other c.
+		// Borrows can set wrong marks only after a true one, and only the first mark is used.
 		for i+8 <= len(b) {
 			w := binary.LittleEndian.Uint64(b[i:])
-			q := w ^ ones*'"'
-			s := w ^ ones*'\\'
-			m := ((w-ones*0x20)|(q-ones)|(s-ones))&^w | w
-			// (q-ones)&^w differs from the textbook (q-ones)&^q only in bytes above 0x7f, which are marked anyway.
-			if m &= highs; m != 0 {
+			if m := (((w ^ ones*2) - ones*0x21) | ((w ^ ones*'\\') - ones) | w) & highs; m != 0 {
 				i += bits.TrailingZeros64(m) >> 3
 				break
 			}

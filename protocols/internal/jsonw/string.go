@@ -24,10 +24,10 @@ const (
 func text[T ~string | ~[]byte](s T) string { return *(*string)(unsafe.Pointer(&s)) }
 
 // marks sets the highest bit of the bytes of w that are a quote, a backslash or a control character, or, with ascii =
-// highs, not ASCII. Borrows can set wrong marks, but only in bytes above a true one.
+// highs, not ASCII. c^2 is less than 0x21 for the quote and control characters, and for no other c. Borrows can set wrong
+// marks, but only in bytes above a true one.
 func marks(w, ascii uint64) uint64 {
-	q, r := w^ones*'"', w^ones*'\\'
-	return (((w-ones*0x20)|(q-ones)|(r-ones))&^w | w&ascii) & highs
+	return ((((w^ones*2)-ones*0x21)|((w^ones*'\\')-ones))&^w | w&ascii) & highs
 }
 
 // skipPlain returns the index, from i on, of the first byte of s that JSON requires to be escaped or, with ascii, is
@@ -82,11 +82,13 @@ func IsWhole(s []byte) bool { return len(s) > 0 && utf8.Valid(s) }
 func AppendText[T ~string | ~[]byte](dst []byte, s T) []byte { return appendEscaped(dst, text(s), 0) }
 
 // appendEscaped appends s with escapes and, with ascii = highs, with U+FFFD in place of invalid UTF-8. After the first
-// byte that skipPlain finds, it copies eight bytes at a time and overwrites those from the next such byte on.
+// byte that skipPlain finds, it copies eight bytes at a time and overwrites those from the next such byte on. If the rest
+// is valid UTF-8 at the first byte that is not ASCII, no other such byte is looked at.
 func appendEscaped(dst []byte, s string, ascii uint64) []byte {
 	i := skipPlain(s, 0, ascii)
 	dst = append(dst, s[:i]...)
 	b := unsafe.Slice(unsafe.StringData(s), len(s))
+	validated := false
 	for i < len(b) {
 		const step = 8 // most bytes that an iteration below writes
 		if cap(dst)-len(dst) < step {
@@ -108,7 +110,17 @@ func appendEscaped(dst []byte, s string, ascii uint64) []byte {
 				}
 			}
 			switch c := b[i]; {
+			case shortEscapes[c] != 0:
+				binary.LittleEndian.PutUint16(out[o:], shortEscapes[c])
+				i, o = i+1, o+2
 			case c >= utf8.RuneSelf && ascii != 0:
+				if !validated {
+					validated = true
+					if utf8.ValidString(s[i:]) {
+						ascii = 0
+						continue
+					}
+				}
 				n, ok, _ := sequence(s, i)
 				if ok {
 					o += copy(out[o:], b[i:i+n])
@@ -116,11 +128,11 @@ func appendEscaped(dst []byte, s string, ascii uint64) []byte {
 					o += copy(out[o:], Replacement)
 				}
 				i += n
-			case c >= 0x20 && c != '"' && c != '\\': // in the last bytes
+			case c >= 0x20: // in the last bytes
 				out[o] = c
 				i, o = i+1, o+1
 			default:
-				o += len(appendEscape(out[o:o], c))
+				o += len(append(out[o:o], '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15]))
 				i++
 			}
 		}
@@ -129,22 +141,9 @@ func appendEscaped(dst []byte, s string, ascii uint64) []byte {
 	return dst
 }
 
-func appendEscape(dst []byte, c byte) []byte {
-	switch c {
-	case '"', '\\':
-		return append(dst, '\\', c)
-	case '\n':
-		return append(dst, '\\', 'n')
-	case '\r':
-		return append(dst, '\\', 'r')
-	case '\t':
-		return append(dst, '\\', 't')
-	case '\b':
-		return append(dst, '\\', 'b')
-	case '\f':
-		return append(dst, '\\', 'f')
-	}
-	return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+// shortEscapes contains the escapes of two characters, the backslash in the low byte.
+var shortEscapes = [256]uint16{
+	'"': '\\' | '"'<<8, '\\': '\\' | '\\'<<8, '\n': '\\' | 'n'<<8, '\r': '\\' | 'r'<<8, '\t': '\\' | 't'<<8, '\b': '\\' | 'b'<<8, '\f': '\\' | 'f'<<8,
 }
 
 // AppendString appends s as a JSON string with its quotes. s need not be valid UTF-8.

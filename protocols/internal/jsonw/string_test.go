@@ -3,6 +3,7 @@
 package jsonw
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"unicode/utf8"
@@ -55,6 +56,17 @@ func TestFeedPlainEqualsFeed(t *testing.T) {
 	}
 }
 
+// simpleEscapes contains what stands for a character in a string.
+var simpleEscapes = func() map[byte]string {
+	m := map[byte]string{'"': `\"`, '\\': `\\`, '\b': `\b`, '\f': `\f`, '\n': `\n`, '\r': `\r`, '\t': `\t`}
+	for c := range byte(0x20) {
+		if m[c] == "" {
+			m[c] = fmt.Sprintf(`\u%04x`, c)
+		}
+	}
+	return m
+}()
+
 // simpleEscaped is appendEscaped, one character at a time.
 func simpleEscaped(dst []byte, s string, ascii uint64) []byte {
 	for i := 0; i < len(s); {
@@ -66,7 +78,7 @@ func simpleEscaped(dst []byte, s string, ascii uint64) []byte {
 		case !ok:
 			dst = append(dst, Replacement...)
 		case c < 0x20 || c == '"' || c == '\\':
-			dst = appendEscape(dst, c)
+			dst = append(dst, simpleEscapes[c]...)
 		default:
 			dst = append(dst, s[i:i+n]...)
 		}
@@ -77,7 +89,7 @@ func simpleEscaped(dst []byte, s string, ascii uint64) []byte {
 
 func TestAppendEscapedEqualsSimple(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	pieces := []string{"a", "bc", "0123456", "01234567", "a text of twenty-four c.", "é", "漢", "😀", `"`, "\\", "\n", "\t", "\x00", "\x1f", "\x7f", "\xff", "\xe6\xbc", "\xf0\x9f", "\x80"}
+	pieces := []string{"a", "bc", "0123456", "01234567", "a text of twenty-four c.", "é", "漢", "😀", `"`, "\\", "\n", "\t", "\r", "\b", "\f", "\x00", "\x1f", "\x7f", "\xff", "\xe6\xbc", "\xf0\x9f", "\x80"}
 	for range 20000 {
 		s := ""
 		for range rng.IntN(12) {
