@@ -4,7 +4,10 @@
 
 package bench
 
-import "time"
+import (
+	"errors"
+	"time"
+)
 
 var began = time.Now()
 
@@ -12,3 +15,5 @@ var began = time.Now()
 func cpuTime() time.Duration { return time.Since(began) }
 
 func threadTime() time.Duration { return cpuTime() }
+
+func cpuTimeOf(int) (time.Duration, error) { return 0, errors.ErrUnsupported }

@@ -3,17 +3,21 @@
 // Command events measures the CPU time that the gateway spends on one streamed event: a chunk of one token arrives from
 // an engine and leaves to a client.
 //
-//	go run ./cmd/events [-chats 100] [-tokens 400] [-rounds 5] [-apis chat,messages] [-check]
+//	go run ./cmd/events [-chats 100] [-tokens 400] [-rounds 5] [-apis chat,messages] [-rival NAME=COMMAND]... [-json] [-check]
 //
 // The gateway is in this process. The engine and the clients are in a second process, which this command starts, so
 // that their time does not count. The floor is a handler in this process that copies the engine's stream as it arrives,
-// with one write and flush per read. The clock runs from the first token to the last, after all chats have begun and
-// before any ends.
+// with one write and flush per read; "proxy" is the reverse proxy of net/http/httputil. The clock runs from the first
+// token to the last, after all chats have begun and before any ends.
+//
+// Rivals are other programs in front of the same engine, measured in the same rounds: -rival starts COMMAND in a shell
+// with the engine's address in the variable ENGINE. It must print "READY URL PID", and serve the model m at URL until its
+// input ends. PID is the process whose CPU time counts.
 //
 // In the rows "step", the engine generates a token for each chat every -step, as engines do that batch. In the rows
 // "flood", it writes tokens as fast as the connection takes them, so that several arrive in one read.
 //
-// A table and a line of JSON are printed. With -check it exits with 1 when a goal is missed.
+// With -json it prints a line per row instead of a table. With -check it exits with 1 when a goal is missed.
 package main
 
 import (
@@ -28,8 +32,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/weft-go/weft/internal/bench"
 )
 
 // The goals: the greatest CPU time per event in the rows "flood", in microseconds, and the greatest ratio to the floor
@@ -45,7 +47,9 @@ type Row struct {
 	Pace   string  `json:"pace"` // step or flood
 	US     float64 `json:"us"`   // CPU time of the process per event, in microseconds
 	Floor  float64 `json:"x_floor"`
-	Allocs float64 `json:"allocs"`         // per event, of the whole process
+	Reads  float64 `json:"reads"`          // calls of read per event, also those that find nothing
+	Writes float64 `json:"writes"`         // calls of write per event
+	Allocs float64 `json:"allocs"`         // per event, of the whole process; 0 for rivals
 	Goal   float64 `json:"goal,omitempty"` // in microseconds, or in the rows "step" a ratio to the floor
 	Met    bool    `json:"met"`
 }
@@ -66,6 +70,11 @@ func main() {
 	apis := flag.String("apis", "chat,messages,responses", "APIs, comma-separated")
 	paces := flag.String("paces", "step,flood", "paces, comma-separated")
 	profile := flag.String("cpuprofile", "", "write a CPU profile of the measured parts to this file, without the floor")
+	flag.Func("rival", "`NAME=COMMAND` to measure another program too, repeatable; see the documentation", func(arg string) error {
+		o.rivals = append(o.rivals, arg)
+		return nil
+	})
+	lines := flag.Bool("json", false, "print a line of JSON per row")
 	check := flag.Bool("check", false, "exit with 1 when a goal is missed")
 	flag.Parse()
 	o.apis, o.paces, o.profile = strings.Split(*apis, ","), strings.Split(*paces, ","), *profile
@@ -74,27 +83,39 @@ func main() {
 		fmt.Fprintln(os.Stderr, "events:", err)
 		os.Exit(1)
 	}
+	if *lines {
+		printLines(rows)
+	} else {
+		printTable(&o, rows)
+	}
+	if *check && slices.ContainsFunc(rows, func(r Row) bool { return !r.Met }) {
+		os.Exit(1)
+	}
+}
+
+func printLines(rows []Row) {
+	for i := range rows {
+		out, err := json.Marshal(&rows[i])
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(string(out))
+	}
+}
+
+func printTable(o *options, rows []Row) {
 	fmt.Printf("%s %s/%s, %d CPUs, %d chats of %d tokens, %d rounds, a step is %v\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0),
 		o.chats, o.tokens, o.rounds, o.step)
-	fmt.Printf("%-12s %-6s %12s %8s %8s %6s\n", "", "", "µs per event", "x floor", "allocs", "goal")
-	met := true
+	fmt.Printf("%-20s %-6s %12s %8s %8s %8s %8s %6s\n", "", "", "µs per event", "x floor", "reads", "writes", "allocs", "goal")
 	for _, r := range rows {
 		goal, mark := "", ""
 		if r.Goal > 0 {
 			goal = fmt.Sprint(r.Goal) + map[string]string{"step": "x", "flood": "µs"}[r.Pace]
 		}
 		if !r.Met {
-			met, mark = false, "  missed"
+			mark = "  missed"
 		}
-		fmt.Printf("%-12s %-6s %12.2f %8.2f %8.2f %6s%s\n", r.Name, r.Pace, r.US, r.Floor, r.Allocs, goal, mark)
-	}
-	out, err := json.Marshal(rows)
-	if err != nil {
-		panic(err)
-	}
-	fmt.Println(string(out))
-	if *check && !met {
-		os.Exit(1)
+		fmt.Printf("%-20s %-6s %12.2f %8.2f %8.2f %8.2f %8.2f %6s%s\n", r.Name, r.Pace, r.US, r.Floor, r.Reads, r.Writes, r.Allocs, goal, mark)
 	}
 }
 
@@ -102,12 +123,12 @@ func main() {
 type options struct {
 	chats, tokens, rounds int
 	step                  time.Duration
-	apis, paces           []string
+	apis, paces, rivals   []string
 	profile               string
 }
 
-// sample is the result of one round of one row.
-type sample struct{ us, allocs float64 }
+// sample is the result of one round of one row, per event.
+type sample struct{ us, reads, writes, allocs float64 }
 
 // run measures all rows, one round of each, then the next round.
 func run(o *options) ([]Row, error) {
@@ -128,6 +149,19 @@ func run(o *options) ([]Row, error) {
 		return nil, err
 	}
 	defer s.close()
+	var rivals []*rival
+	for _, arg := range o.rivals {
+		r, err := startRival(arg, p.engine)
+		if err != nil {
+			return nil, err
+		}
+		defer r.close()
+		rivals = append(rivals, r)
+	}
+	jobs, err := s.jobs(o.apis, rivals)
+	if err != nil {
+		return nil, err
+	}
 	if o.profile != "" {
 		f, err := os.Create(o.profile)
 		if err != nil {
@@ -144,41 +178,42 @@ func run(o *options) ([]Row, error) {
 		if pace != "step" && pace != "flood" {
 			return nil, fmt.Errorf("unknown pace %q: want step or flood", pace)
 		}
-		names := o.apis
-		if o.profile == "" {
-			names = append([]string{"floor"}, o.apis...)
+		if o.profile != "" {
+			jobs = slices.DeleteFunc(jobs, func(j job) bool { return !slices.Contains(o.apis, j.name) })
 		}
 		samples := make(map[string][]sample)
 		for range o.rounds {
-			for _, name := range names {
-				j, err := s.job(name)
-				if err != nil {
-					return nil, err
-				}
+			for _, j := range jobs {
 				j.Chats, j.Tokens = o.chats, o.tokens
 				if pace == "step" {
 					j.Step = o.step
 				}
-				x, err := measure(p, j)
+				x, err := measure(p, &j)
 				if err != nil {
-					return nil, fmt.Errorf("%s: %w", name, err)
+					return nil, fmt.Errorf("%s: %w", j.name, err)
 				}
-				samples[name] = append(samples[name], x)
+				samples[j.name] = append(samples[j.name], x)
 			}
 		}
-		floor := samples["floor"]
-		for _, name := range names {
-			r := Row{Name: name, Pace: pace, Met: true}
-			var us, allocs, ratios []float64
-			for i, x := range samples[name] {
-				us, allocs = append(us, x.us), append(allocs, x.allocs)
-				if floor != nil {
-					ratios = append(ratios, x.us/floor[i].us)
+		floor := samples[floorName]
+		for _, j := range jobs {
+			r := Row{Name: j.name, Pace: pace, Met: true}
+			of := func(f func(i int, x sample) float64) float64 {
+				var values []float64
+				for i, x := range samples[j.name] {
+					values = append(values, f(i, x))
 				}
+				return median(values)
 			}
-			r.US, r.Allocs, r.Floor = median(us), median(allocs), median(ratios)
+			r.US = of(func(_ int, x sample) float64 { return x.us })
+			r.Reads = of(func(_ int, x sample) float64 { return x.reads })
+			r.Writes = of(func(_ int, x sample) float64 { return x.writes })
+			r.Allocs = of(func(_ int, x sample) float64 { return x.allocs })
+			if floor != nil {
+				r.Floor = of(func(i int, x sample) float64 { return x.us / floor[i].us })
+			}
 			switch {
-			case name == "floor":
+			case !slices.Contains(o.apis, j.name):
 			case pace == "flood":
 				r.Goal, r.Met = floodGoal, r.US <= floodGoal
 			case floor != nil:
@@ -199,17 +234,27 @@ func measure(p *peerProc, j *job) (sample, error) {
 	}
 	var a, b runtime.MemStats
 	runtime.ReadMemStats(&a)
-	from := bench.CPUTime()
+	from, err := used(j.pid)
+	if err != nil {
+		return sample{}, err
+	}
 	if err := p.stream(); err != nil {
 		return sample{}, err
 	}
-	used := bench.CPUTime() - from
+	to, err := used(j.pid)
+	if err != nil {
+		return sample{}, err
+	}
 	runtime.ReadMemStats(&b)
 	if err := p.end(); err != nil {
 		return sample{}, err
 	}
 	n := float64(j.Chats * (j.Tokens - 2)) // the first and the last are outside
-	return sample{us: float64(used.Nanoseconds()) / 1e3 / n, allocs: float64(b.Mallocs-a.Mallocs) / n}, nil
+	x := sample{us: float64((to.cpu - from.cpu).Nanoseconds()) / 1e3 / n, reads: float64(to.reads-from.reads) / n, writes: float64(to.writes-from.writes) / n}
+	if j.pid == os.Getpid() {
+		x.allocs = float64(b.Mallocs-a.Mallocs) / n
+	}
+	return x, nil
 }
 
 // median returns the median, or 0 if there are no values.

@@ -33,6 +33,9 @@ type job struct {
 	Chats  int           `json:"chats"`
 	Tokens int           `json:"tokens"` // of each chat
 	Step   time.Duration `json:"step"`   // between two tokens; 0 means as fast as the connection takes them
+
+	name string // of its row
+	pid  int    // of the process that is measured
 }
 
 // peerProc is the second process.
@@ -187,19 +190,35 @@ const (
 	lastText  = " from"
 )
 
-// engine is an http.Handler that streams like vLLM's /v1/completions with token ids.
+// engine is an http.Handler that streams like vLLM: completions with token ids, and chats for programs that have their
+// engine render the prompt.
 type engine struct {
-	words  [][]byte // events, one token each
-	first  []byte
-	last   []byte // before the one with the finish reason
-	finish []byte
+	completions, chats answer
 
 	mu    sync.Mutex
 	round *round
 }
 
+// answer contains the pieces of a stream.
+type answer struct {
+	words  [][]byte // events, one token each
+	first  []byte
+	last   []byte // before the one with the finish reason
+	finish []byte
+}
+
 // newEngine returns an engine that repeats a text.
 func newEngine() *engine {
+	return &engine{
+		completions: newAnswer(`"id":"cmpl-0b5c7b1f7c6b4d0f","object":"text_completion","created":1795392000,"model":"m"`, `{"index":0,"text":%s,`+
+			`"logprobs":null,"finish_reason":%s,"stop_reason":null,"token_ids":[%d],"prompt_token_ids":null}`),
+		chats: newAnswer(`"id":"chatcmpl-0b5c7b1f7c6b4d0f","object":"chat.completion.chunk","created":1795392000,"model":"m"`, `{"index":0,"delta":{"content":%s},`+
+			`"logprobs":null,"finish_reason":%s,"stop_reason":null,"token_ids":[%d]}`),
+	}
+}
+
+// newAnswer returns the stream of chunks with the fields head, whose choices have the form choice.
+func newAnswer(head, choice string) answer {
 	tok := mini.Load()
 	const text = "The reader returns the next event, or nothing if more input is needed. It keeps the bytes that it has not used, " +
 		"so the caller may pass pieces of any size. An event ends at an empty line; the names of its fields come before a colon."
@@ -208,8 +227,7 @@ func newEngine() *engine {
 		if err != nil {
 			panic(err)
 		}
-		return fmt.Appendf(nil, `data: {"id":"cmpl-0b5c7b1f7c6b4d0f","object":"text_completion","created":1795392000,"model":"m","choices":[{"index":0,"text":%s,`+
-			`"logprobs":null,"finish_reason":%s,"stop_reason":null,"token_ids":[%d],"prompt_token_ids":null}]}`+"\n\n", piece, finish, id)
+		return fmt.Appendf(nil, "data: {"+head+`,"choices":[`+choice+"]}\n\n", piece, finish, id)
 	}
 	one := func(text string) uint32 {
 		ids := tok.AppendEncode(nil, text)
@@ -218,13 +236,12 @@ func newEngine() *engine {
 		}
 		return ids[0]
 	}
-	e := &engine{first: chunk(one(firstText), "null"), last: chunk(one(lastText), "null"), finish: chunk(one(" end"), `"stop"`)}
-	e.finish = append(e.finish, `data: {"id":"cmpl-0b5c7b1f7c6b4d0f","object":"text_completion","created":1795392000,"model":"m","choices":[],`+
-		`"usage":{"prompt_tokens":10,"total_tokens":20,"completion_tokens":10}}`+"\n\ndata: [DONE]\n\n"...)
+	a := answer{first: chunk(one(firstText), "null"), last: chunk(one(lastText), "null"), finish: chunk(one(" end"), `"stop"`)}
+	a.finish = append(a.finish, "data: {"+head+`,"choices":[],"usage":{"prompt_tokens":10,"total_tokens":20,"completion_tokens":10}}`+"\n\ndata: [DONE]\n\n"...)
 	for _, id := range tok.AppendEncode(nil, text) {
-		e.words = append(e.words, chunk(id, "null"))
+		a.words = append(a.words, chunk(id, "null"))
 	}
-	return e
+	return a
 }
 
 // start makes j the current job.
@@ -252,13 +269,30 @@ func (e *engine) start(j *job) *round {
 	return r
 }
 
-// ServeHTTP streams a completion.
+// ServeHTTP streams a response. It is healthy and has the model m.
 func (e *engine) ServeHTTP(w http.ResponseWriter, q *http.Request) {
-	var body struct {
-		IDs bool `json:"return_token_ids"`
+	var a *answer
+	switch q.URL.Path {
+	case "/health":
+		return
+	case "/v1/models":
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, `{"object":"list","data":[{"id":"m","object":"model","created":1795392000,"owned_by":"vllm","root":"m","max_model_len":131072}]}`)
+		return
+	case "/v1/completions":
+		a = &e.completions
+	case "/v1/chat/completions":
+		a = &e.chats
+	default:
+		http.NotFound(w, q)
+		return
 	}
-	if err := json.NewDecoder(q.Body).Decode(&body); err != nil || !body.IDs {
-		http.Error(w, "need a request with return_token_ids", http.StatusBadRequest)
+	var body struct {
+		Stream bool `json:"stream"`
+		IDs    bool `json:"return_token_ids"`
+	}
+	if err := json.NewDecoder(q.Body).Decode(&body); err != nil || !body.Stream || !body.IDs && a == &e.completions {
+		http.Error(w, "need a request for a stream, of completions with return_token_ids", http.StatusBadRequest)
 		return
 	}
 	e.mu.Lock()
@@ -270,7 +304,7 @@ func (e *engine) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 		w.Write(chunk) // an error ends the request's context
 		rc.Flush()
 	}
-	send(e.first)
+	send(a.first)
 	select {
 	case <-r.stream:
 	case <-q.Context().Done():
@@ -280,18 +314,18 @@ func (e *engine) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 		if r.steps != nil {
 			<-r.steps[i]
 		}
-		send(e.words[i%len(e.words)])
+		send(a.words[i%len(a.words)])
 	}
 	if r.steps != nil {
 		<-r.steps[r.Tokens-3]
 	}
-	send(e.last)
+	send(a.last)
 	select {
 	case <-r.end:
 	case <-q.Context().Done():
 		return
 	}
-	w.Write(e.finish)
+	w.Write(a.finish)
 }
 
 // chat sends a request and reads its response.

@@ -3,10 +3,14 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os"
 
 	"github.com/weft-go/weft/examples/gateway/serve"
 	"github.com/weft-go/weft/tokenizers/mini"
@@ -37,7 +41,12 @@ func serveAll(engine string) (*server, error) {
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/", g)
-	mux.HandleFunc("POST /floor", func(w http.ResponseWriter, r *http.Request) { forward(w, r, engine+"/v1/completions") })
+	mux.Handle("POST /floor", buffered(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { forward(w, r, engine+"/v1/completions") })))
+	to, err := url.Parse(engine)
+	if err != nil {
+		return nil, err
+	}
+	mux.Handle("POST /proxy/", http.StripPrefix("/proxy", buffered(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }})))
 	s := &server{url: "http://" + l.Addr().String(), gateway: g, http: &http.Server{Handler: mux}}
 	go s.http.Serve(l)
 	return s, nil
@@ -46,6 +55,20 @@ func serveAll(engine string) (*server, error) {
 func (s *server) close() {
 	s.gateway.Close()
 	s.http.Close()
+}
+
+// buffered reads the body before h does. A transport may still look for its end when the engine responds, and closes the
+// connection if the server has closed the body by then.
+func buffered(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		h.ServeHTTP(w, r)
+	})
 }
 
 // forward copies the engine's stream, as little as a program in front of an engine can do.
@@ -83,17 +106,43 @@ func forward(w http.ResponseWriter, r *http.Request, url string) {
 	}
 }
 
-// job returns the request of an API, or of the floor.
-func (s *server) job(name string) (*job, error) {
-	switch name {
-	case "floor":
-		return &job{URL: s.url + "/floor", Body: `{"return_token_ids":true}`}, nil
-	case "chat":
-		return &job{URL: s.url + "/v1/chat/completions", Body: `{"model":"m","stream":true,"messages":[{"role":"user","content":"Write."}]}`}, nil
-	case "messages":
-		return &job{URL: s.url + "/v1/messages", Body: `{"model":"m","stream":true,"max_tokens":100000,"messages":[{"role":"user","content":"Write."}]}`}, nil
-	case "responses":
-		return &job{URL: s.url + "/v1/responses", Body: `{"model":"m","stream":true,"input":"Write."}`}, nil
+// The rows of this process that are not the gateway's.
+const (
+	floorName = "floor"
+	proxyName = "proxy"
+)
+
+// bodies contains the requests of the APIs, for a model named m.
+var bodies = map[string]struct{ path, body string }{
+	"chat":      {"/v1/chat/completions", `{"model":"m","stream":true,"max_tokens":100000,"messages":[{"role":"user","content":"Write."}]}`},
+	"messages":  {"/v1/messages", `{"model":"m","stream":true,"max_tokens":100000,"messages":[{"role":"user","content":"Write."}]}`},
+	"responses": {"/v1/responses", `{"model":"m","stream":true,"input":"Write."}`},
+}
+
+// jobs returns what to measure, the floor first: the handlers of this process, then the rivals in the given APIs.
+func (s *server) jobs(apis []string, rivals []*rival) ([]job, error) {
+	const completion = `{"stream":true,"return_token_ids":true}`
+	list := []job{
+		{name: floorName, pid: os.Getpid(), URL: s.url + "/floor", Body: completion},
+		{name: proxyName, pid: os.Getpid(), URL: s.url + "/proxy/v1/completions", Body: completion},
 	}
-	return nil, fmt.Errorf("unknown API %q: want chat, messages or responses", name)
+	add := func(prefix, base string, pid int) error {
+		for _, api := range apis {
+			b, ok := bodies[api]
+			if !ok {
+				return fmt.Errorf("unknown API %q: want chat, messages or responses", api)
+			}
+			list = append(list, job{name: prefix + api, pid: pid, URL: base + b.path, Body: b.body})
+		}
+		return nil
+	}
+	if err := add("", s.url, os.Getpid()); err != nil {
+		return nil, err
+	}
+	for _, r := range rivals {
+		if err := add(r.name+"/", r.url, r.pid); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
 }

@@ -95,8 +95,10 @@ func encoder(api *wire.API) *wire.Encoder {
 	return api.NewEncoder(r, &wire.Options{ID: api.IDPrefix() + "1", Details: wire.DetailsNever})
 }
 
-// encoders writes one delta in each API; by hand it is three appends of bytes that are ready.
+// encoders writes one delta in each API; by hand it is three appends of bytes that are ready. A response has 4,096 deltas,
+// since encoders may hold the text of a response.
 func encoders() []bench.Pair {
+	const deltas = 4096
 	const text = " the next word"
 	start := []event.Event{{Kind: event.Start, Call: -1, Usage: &event.Tokens{Prompt: 9}}}
 	call := append(start, event.Event{Kind: event.ToolStart, Data: []byte("ls"), ID: []byte("c1")}, event.Event{Kind: event.ToolArgs, Data: []byte(`{"command":"`)})
@@ -120,20 +122,29 @@ func encoders() []bench.Pair {
 			if !ok {
 				panic("protocols: a delta without its text")
 			}
-			hand := make([]byte, 0, 2*len(dst))
+			hand, n := make([]byte, 0, 2*len(dst)), 0
 			byHand := func() { hand = append(append(append(hand[:0], head...), text...), tail...) }
-			if before, after, ok := strings.Cut(head, `"sequence_number":`); ok { // by hand, too, events are counted
+			// By hand, too, the events of the Responses API are counted and their text is collected for the events that repeat it.
+			if before, after, ok := strings.Cut(head, `"sequence_number":`); ok {
 				before += `"sequence_number":`
 				after = strings.TrimLeft(after, "0123456789")
 				seq := int64(0)
+				var all []byte
 				byHand = func() {
-					seq++
+					if seq++; seq%deltas == 0 {
+						all = nil
+					}
+					all = append(all, text...)
 					hand = append(append(append(strconv.AppendInt(append(hand[:0], before...), seq, 10), after...), text...), tail...)
 				}
 			}
 			list = append(list, bench.Pair{
 				Name: fmt.Sprintf("stream chunk: encode %s, %s", api, k.name), Bytes: len(dst), Goal: 2.5,
 				Ours: func() {
+					if n++; n == deltas {
+						s, n = encoder(api), 0
+						s.Append(dst[:0], k.before...)
+					}
 					dst = s.Append(dst[:0], delta...)
 				},
 				Theirs: func() {
