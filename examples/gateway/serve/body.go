@@ -3,7 +3,6 @@
 package serve
 
 import (
-	"bytes"
 	"compress/gzip"
 	"errors"
 	"fmt"
@@ -11,7 +10,9 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"time"
+	"unsafe"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -31,6 +32,11 @@ const (
 	firstBuffer = 1 << 20
 )
 
+// chunks has buffers of chunkSize bytes, through which bodies are read.
+var chunks sync.Pool
+
+const chunkSize = 32 << 10
+
 // readBody reads the body of a request, which may be compressed with gzip or zstd. The limit max applies to the
 // compressed and the decompressed body, so decompression holds at most max+1 bytes. Memory for the body is taken from
 // mem as it arrives. If the body is complete, readBody lifts the read deadline of the connection. On an error it keeps
@@ -40,9 +46,9 @@ func readBody(w http.ResponseWriter, r *http.Request, max int64, mem *share) ([]
 		return nil, apierr.TooLarge(max)
 	}
 	coding := strings.ToLower(strings.TrimSpace(r.Header.Get("Content-Encoding")))
-	var body bytes.Buffer
+	var body strings.Builder // unlike a bytes.Buffer, it does not clear its memory first
 	if n := r.ContentLength; n > 0 && coding == "" {
-		body.Grow(int(min(n, firstBuffer)) + bytes.MinRead)
+		body.Grow(int(min(n, firstBuffer)))
 	}
 	src := &source{r: http.MaxBytesReader(w, r.Body, max)}
 	err := unpack(&body, src, coding, max, mem)
@@ -53,7 +59,8 @@ func readBody(w http.ResponseWriter, r *http.Request, max int64, mem *share) ([]
 		return nil, unreadable(err, coding, max)
 	}
 	http.NewResponseController(w).SetReadDeadline(time.Time{}) // errors as in ServeHTTP
-	return body.Bytes(), nil
+	text := body.String()
+	return unsafe.Slice(unsafe.StringData(text), len(text)), nil // nothing writes to a body
 }
 
 // An accounted reads a body without its compression, takes memory for it, and limits the ratio of the compression.
@@ -102,7 +109,7 @@ func (s *source) Read(p []byte) (int, error) {
 }
 
 // unpack decompresses src into body, up to max bytes.
-func unpack(body *bytes.Buffer, src *source, coding string, max int64, mem *share) error {
+func unpack(body *strings.Builder, src *source, coding string, max int64, mem *share) error {
 	plain := &accounted{r: src, mem: mem}
 	switch coding {
 	case "", "identity":
@@ -125,7 +132,12 @@ func unpack(body *bytes.Buffer, src *source, coding string, max int64, mem *shar
 			Message: "The body of your request is compressed in a way that is not offered: use gzip, zstd or none.",
 		}
 	}
-	n, err := body.ReadFrom(io.LimitReader(plain, max+1))
+	chunk, _ := chunks.Get().(*[chunkSize]byte)
+	if chunk == nil {
+		chunk = new([chunkSize]byte)
+	}
+	defer chunks.Put(chunk)
+	n, err := io.CopyBuffer(body, io.LimitReader(plain, max+1), chunk[:])
 	if err == nil && n > max {
 		err = apierr.TooLarge(max)
 	}

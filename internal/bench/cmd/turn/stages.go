@@ -3,10 +3,12 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
+	"io"
 	"net/http"
+	"strings"
 	"time"
+	"unsafe"
 
 	"github.com/weft-go/weft/kvhash"
 	"github.com/weft-go/weft/kvhash/index"
@@ -33,13 +35,14 @@ type stages struct {
 	workers   []worker
 	histories map[string]*preamble.History
 	memo      *prompt.Memo
+	chunk     []byte // through which bodies are read
 	body      []byte // of a request to an engine
 	tokens    int    // of the last prompt
 	cached    int    // of these, tokens that its worker held
 }
 
 func newStages(model *prompt.Model, signer *replay.Signer) (*stages, error) {
-	s := &stages{model: model, signer: signer, router: router.New(index.New(blockSize, nil), &router.Options{}), histories: map[string]*preamble.History{}, memo: prompt.NewMemo(0)}
+	s := &stages{model: model, signer: signer, router: router.New(index.New(blockSize, nil), &router.Options{}), histories: map[string]*preamble.History{}, memo: prompt.NewMemo(0), chunk: make([]byte, 32<<10)}
 	var err error
 	if s.target, err = intent.NewTarget("vllm", ""); err != nil {
 		return nil, err
@@ -77,7 +80,7 @@ func (s *stages) take(v *conversation, k int, m *meter) ([]cost, error) {
 	}
 	r := newRequest(v, k)
 	now := time.Now()
-	var body bytes.Buffer
+	var body []byte
 	turn := s.memo.Turn("", "", "")
 	var req *block.Request
 	var in intent.Intent
@@ -86,12 +89,14 @@ func (s *stages) take(v *conversation, k int, m *meter) ([]cost, error) {
 	var place router.Request
 	var ticket *router.Ticket
 	step(0, func() error {
-		body.Grow(int(r.ContentLength) + bytes.MinRead)
-		_, err := body.ReadFrom(http.MaxBytesReader(nil, r.Body, 64<<20))
+		var text strings.Builder
+		text.Grow(int(r.ContentLength))
+		_, err := io.CopyBuffer(&text, http.MaxBytesReader(nil, r.Body, 64<<20), s.chunk)
+		body = unsafe.Slice(unsafe.StringData(text.String()), text.Len())
 		return err
 	})
 	step(1, func() (err error) {
-		req, err = turn.Decode(wire.Messages, body.Bytes(), &block.Limits{Body: 64 << 20})
+		req, err = turn.Decode(wire.Messages, body, &block.Limits{Body: 64 << 20})
 		return err
 	})
 	step(4, func() error {
