@@ -3,6 +3,7 @@
 package template
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -150,13 +151,15 @@ func newDeepSeek(version int, v *variables) Template {
 // dsTurn is a turn of the format.
 type dsTurn struct {
 	*callTurn
-	tools  []dsTool
+	tools  []dsTools
 	blocks []dsBlock // of a user turn in V4: texts and tool results
 	task   string
+	end    int // number of messages up to the end of the turn
 }
 
-type dsTool struct {
-	v    jsonval.Value
+// dsTools is a list of tools that is not empty.
+type dsTools struct {
+	list []jsonval.Value
 	path string
 }
 
@@ -170,7 +173,8 @@ type dsState struct {
 	*deepSeek
 	*builder
 	turns    []dsTurn
-	lastUser int // -1 if absent
+	blocks   []dsBlock // of all turns
+	lastUser int       // -1 if absent
 	thinking bool
 	drop     bool
 	prompt   bool
@@ -213,13 +217,21 @@ func (t *deepSeek) render(req *input) (*Prompt, error) {
 	if t.version > 32 {
 		s.dropDevelopers()
 	}
-	if t.opt.bos {
-		s.lit(dsBOS)
+	begin := s.take(req, string(req.Kwargs), s.steps(req))
+	if begin == 0 {
+		if t.opt.bos {
+			s.lit(dsBOS)
+		}
+		if err := s.effort(kwargs.Get("reasoning_effort")); err != nil {
+			return nil, err
+		}
 	}
-	if err := s.effort(kwargs.Get("reasoning_effort")); err != nil {
-		return nil, err
+	for i := begin - 1; i >= 0 && s.before < 0; i-- {
+		if s.turns[i].role != "tool" {
+			s.before = i
+		}
 	}
-	for i := range s.turns {
+	for i := begin; i < len(s.turns); i++ {
 		if t.version == 32 {
 			err = s.turn32(i)
 		} else {
@@ -228,36 +240,68 @@ func (t *deepSeek) render(req *input) (*Prompt, error) {
 		if err != nil {
 			return nil, err
 		}
+		s.mark(req, i)
 	}
 	return s.builder.prompt(req), nil
 }
 
+// steps returns the steps of a rendering with memory. What is printed of a turn also depends on whether it is before the
+// last user turn, that turn, or after it, on whether the model responds to it, and on the role of the next turn.
+func (s *dsState) steps(req *input) []step {
+	if req.turns == nil {
+		return nil
+	}
+	steps := make([]step, len(s.turns))
+	for i := range steps {
+		steps[i].end = s.turns[i].end
+		form := cmp.Compare(i, s.lastUser) + 1
+		if s.thinking {
+			form |= 4
+		}
+		if s.drop {
+			form |= 8
+		}
+		if i < len(steps)-1 {
+			switch s.turns[i+1].role {
+			case "assistant", "latest_reminder":
+				form |= 16
+			}
+		}
+		steps[i].form = form
+	}
+	return steps
+}
+
 // collect converts messages to turns.
-func (s *dsState) collect(msgs []callTurn, tools []jsonval.Value) error {
-	var order map[string]int // by id, the order of the calls of the last assistant message with calls
+func (s *dsState) collect(msgs []*callTurn, tools []jsonval.Value) error {
+	var calls []call // of the last assistant message with calls
 	sortResults := func() {
 		if k := len(s.turns) - 1; k >= 0 {
-			s.turns[k].sort(order)
+			s.turns[k].sort(calls)
 		}
 	}
-	for i := range msgs {
-		m := &msgs[i]
+	s.turns = make([]dsTurn, 0, len(msgs)+1)
+	if s.version > 32 {
+		s.blocks = make([]dsBlock, 0, len(msgs))
+	}
+	for i, m := range msgs {
 		if m.role == "developer" && s.opt.developerIsSystem {
-			m.role = "system"
+			system := *m
+			system.role = "system"
+			m = &system
 		}
-		t := dsTurn{callTurn: m}
+		t := dsTurn{callTurn: m, end: i + 1}
 		if own := m.v.Get("tools"); own.True() {
 			if own.Kind != jsonval.Array {
 				return &Error{path: m.path + ".tools", reason: "is not an array"}
 			}
-			t.tools = dsTools(own.List, m.path+".tools")
+			t.tools = []dsTools{{own.List, m.path + ".tools"}}
 		}
 		if i == 0 && len(tools) > 0 {
-			list := dsTools(tools, "tools")
-			if m.role == "system" {
-				t.tools = append(t.tools, list...)
+			if list := (dsTools{tools, "tools"}); m.role == "system" {
+				t.tools = append(t.tools, list)
 			} else {
-				s.turns = append(s.turns, dsTurn{callTurn: &callTurn{role: "system"}, tools: list})
+				s.turns = append(s.turns, dsTurn{callTurn: &callTurn{role: "system"}, tools: []dsTools{list}})
 			}
 		}
 		if s.version == 32 {
@@ -274,12 +318,7 @@ func (s *dsState) collect(msgs []callTurn, tools []jsonval.Value) error {
 		if m.role != "user" && m.role != "tool" {
 			sortResults()
 			if len(m.calls) > 0 {
-				order = make(map[string]int, len(m.calls))
-				for k, c := range m.calls {
-					if c.id != "" {
-						order[c.id] = k
-					}
-				}
+				calls = m.calls
 			}
 			s.turns = append(s.turns, t)
 			continue
@@ -292,12 +331,14 @@ func (s *dsState) collect(msgs []callTurn, tools []jsonval.Value) error {
 			}
 			b.text = strings.Join(parts, "\n\n")
 		}
+		s.blocks = append(s.blocks, b)
 		k := len(s.turns) - 1
 		if k >= 0 && s.turns[k].blocks != nil && (b.result || s.turns[k].task == "") {
-			s.turns[k].blocks = append(s.turns[k].blocks, b)
+			s.turns[k].blocks = s.blocks[len(s.blocks)-1-len(s.turns[k].blocks):]
+			s.turns[k].end = i + 1
 			continue
 		}
-		t.blocks = []dsBlock{b}
+		t.blocks = s.blocks[len(s.blocks)-1:]
 		t.tools = nil // the script keeps only some keys of the user
 		s.turns = append(s.turns, t)
 	}
@@ -310,35 +351,56 @@ func (s *dsState) collect(msgs []callTurn, tools []jsonval.Value) error {
 	return nil
 }
 
-func dsTools(list []jsonval.Value, path string) []dsTool {
-	tools := make([]dsTool, len(list))
-	for i, v := range list {
-		p := fmt.Sprintf("%s[%d]", path, i)
-		if f := v.Get("function"); f.True() {
-			v, p = f, p+".function"
-		}
-		tools[i] = dsTool{v, p}
-	}
-	return tools
-}
-
 // sort sorts results in the order of their calls. The user's text does not move; results with unknown ids come first.
-func (t *dsTurn) sort(order map[string]int) {
+func (t *dsTurn) sort(calls []call) {
+	if len(t.blocks) < 2 {
+		return
+	}
+	order := orderOf(calls)
+	last, sorted := 0, true
+	for i := range t.blocks {
+		if b := &t.blocks[i]; b.result {
+			n := order(b.id)
+			sorted, last = sorted && n >= last, n
+		}
+	}
+	if sorted {
+		return
+	}
 	var results []dsBlock
 	for _, b := range t.blocks {
 		if b.result {
 			results = append(results, b)
 		}
 	}
-	if len(results) < 2 || len(order) == 0 {
-		return
-	}
-	slices.SortStableFunc(results, func(a, b dsBlock) int { return order[a.id] - order[b.id] })
+	slices.SortStableFunc(results, func(a, b dsBlock) int { return order(a.id) - order(b.id) })
 	for i := range t.blocks {
 		if t.blocks[i].result {
 			t.blocks[i], results = results[0], results[1:]
 		}
 	}
+}
+
+// orderOf returns a function that returns the index of the last call with an id, or 0 if there is none.
+func orderOf(calls []call) func(id string) int {
+	const few = 8
+	if len(calls) <= few {
+		return func(id string) int {
+			for k := len(calls) - 1; k > 0 && id != ""; k-- {
+				if calls[k].id == id {
+					return k
+				}
+			}
+			return 0
+		}
+	}
+	order := make(map[string]int, len(calls))
+	for k := range calls {
+		if id := calls[k].id; id != "" {
+			order[id] = k
+		}
+	}
+	return func(id string) int { return order[id] }
 }
 
 // user reports whether turn i is followed by a response of the assistant.
@@ -442,17 +504,24 @@ func (s *dsState) last(i int) bool { return i == len(s.turns)-1 }
 func (s *dsState) extras(t *dsTurn) {
 	if len(t.tools) > 0 {
 		s.lit("\n\n" + s.head)
-		for i, tool := range t.tools {
-			if i > 0 {
-				s.lit("\n")
+		n := 0
+		for _, tools := range t.tools {
+			for i, v := range tools.list {
+				if n++; n > 1 {
+					s.lit("\n")
+				}
+				_, path := elementPath(tools.path, i, "")
+				if f := v.Get("function"); f.True() {
+					v, path = f, path+".function"
+				}
+				s.json(v, path, kindTools, false)
 			}
-			s.val(string(tool.v.AppendJSON(nil)), tool.path, kindTools)
 		}
 		s.lit(s.tail)
 	}
 	if f := t.v.Get("response_format"); f.True() {
 		s.lit("\n\n" + dsFormat)
-		s.val(string(f.AppendJSON(nil)), t.path+".response_format", kindSystem)
+		s.json(f, t.path+".response_format", kindSystem, false)
 	}
 }
 
@@ -641,7 +710,7 @@ func (s *dsState) call(c *call) {
 			s.val(v.Str, path, kindToolCall)
 		} else {
 			s.lit("\" string=\"false\">")
-			s.val(string(v.AppendJSON(nil)), path, kindToolCall)
+			s.json(v, path, kindToolCall, false)
 		}
 		s.lit("</｜DSML｜" + s.param + ">")
 	}

@@ -87,11 +87,12 @@ func newHarmony(v *variables) Template {
 type harmonyState struct {
 	harmony
 	*builder
-	turns   []callTurn
+	turns   []*callTurn
 	library bool
 	keep    bool
 	open    bool           // the last message is continued by the model
 	prompt  bool           // a generation prompt follows
+	date    string         // "" means none
 	calls   []call         // of the last message with calls
 	byID    map[string]int // indexes in calls, by id
 	result  int            // number of results since then
@@ -115,19 +116,29 @@ func (t harmony) render(req *input) (*Prompt, error) {
 		library: t.opt.library,
 		keep:    !kwargBool(kwargs, "auto_drop_analysis", t.opt.drop),
 	}
-	if err := s.system(kwargs, len(tools) > 0); err != nil {
-		return nil, err
+	if s.date = t.opt.date; s.date == "" && t.opt.now != nil {
+		s.date = t.opt.now().Format(time.DateOnly)
 	}
 	first := 0
 	if turns[0].role == "system" || turns[0].role == "developer" {
 		first = 1
 	}
-	if err := s.developer(first > 0, tools); err != nil {
-		return nil, err
-	}
 	analysis := s.analysis(first)
-	for i := first; i < len(turns); i++ {
-		m := &turns[i]
+	begin := s.take(req, s.date+" "+string(req.Kwargs), harmonySteps(req, analysis))
+	if begin == 0 {
+		if err := s.system(kwargs, len(tools) > 0); err != nil {
+			return nil, err
+		}
+		if err := s.developer(first > 0, tools); err != nil {
+			return nil, err
+		}
+		if first > 0 {
+			s.mark(req, 0)
+		}
+	}
+	s.resume(begin)
+	for i := max(first, begin); i < len(turns); i++ {
+		m := turns[i]
 		open := s.open && i == len(turns)-1
 		switch m.role {
 		case "system", "developer":
@@ -145,11 +156,50 @@ func (t harmony) render(req *input) (*Prompt, error) {
 				return nil, err
 			}
 		}
+		s.mark(req, i)
 	}
 	if s.prompt {
 		s.lit("<|start|>assistant")
 	}
 	return s.builder.prompt(req), nil
+}
+
+// harmonySteps returns the steps of a rendering with memory. Each message is one, and its form is whether its reasoning is
+// printed.
+func harmonySteps(req *input, analysis []bool) []step {
+	if req.turns == nil {
+		return nil
+	}
+	steps := make([]step, len(analysis))
+	for i, a := range analysis {
+		steps[i].end = i + 1
+		if a {
+			steps[i].form = 1
+		}
+	}
+	return steps
+}
+
+// resume sets the state after the first n turns, whose output was taken over.
+func (s *harmonyState) resume(n int) {
+	for i := n - 1; i >= 0; i-- {
+		if m := s.turns[i]; m.role == "tool" {
+			s.result++
+		} else if m.role == "assistant" && len(m.calls) > 0 {
+			s.called(m.calls)
+			return
+		}
+	}
+}
+
+// called sets the calls that the next results belong to. It keeps the number of results.
+func (s *harmonyState) called(calls []call) {
+	s.calls, s.byID = calls, make(map[string]int, len(calls))
+	for i := range calls {
+		if id := calls[i].id; id != "" {
+			s.byID[id] = i
+		}
+	}
 }
 
 func (s *harmonyState) end(open bool) {
@@ -175,12 +225,8 @@ func (s *harmonyState) system(kwargs jsonval.Value, functions bool) error {
 		return err
 	}
 	s.lit("\nKnowledge cutoff: " + s.opt.cutoff + "\n")
-	date := s.opt.date
-	if date == "" && s.opt.now != nil {
-		date = s.opt.now().Format(time.DateOnly)
-	}
-	if date != "" {
-		s.lit("Current date: " + date + "\n")
+	if s.date != "" {
+		s.lit("Current date: " + s.date + "\n")
 	}
 	s.lit("\nReasoning: ")
 	if e := kwargs.Get("reasoning_effort"); e.Kind == jsonval.String && !slices.Contains(harmonyEfforts, e.Str) {
@@ -223,7 +269,7 @@ func (s *harmonyState) system(kwargs jsonval.Value, functions bool) error {
 
 // developer prints the tools and, if has is set, the instructions of the first message.
 func (s *harmonyState) developer(has bool, tools []jsonval.Value) error {
-	m := &s.turns[0]
+	m := s.turns[0]
 	open := has && s.open && len(s.turns) == 1
 	has = has && (m.content != "" || open)
 	if open && len(tools) > 0 {
@@ -263,7 +309,7 @@ func (s *harmonyState) analysis(from int) []bool {
 	show := make([]bool, len(s.turns))
 	firstFinal, last := len(s.turns), -1
 	for i := from; i < len(s.turns); i++ {
-		if m := &s.turns[i]; m.role == "assistant" {
+		if m := s.turns[i]; m.role == "assistant" {
 			last = i
 			if len(m.calls) == 0 {
 				firstFinal = min(firstFinal, i)
@@ -273,7 +319,7 @@ func (s *harmonyState) analysis(from int) []bool {
 	lastIsFinal := last >= 0 && len(s.turns[last].calls) == 0
 	laterFinal := false
 	for i := last; i >= from; i-- {
-		m := &s.turns[i]
+		m := s.turns[i]
 		if m.role != "assistant" {
 			continue
 		}
@@ -332,13 +378,10 @@ func (s *harmonyState) assistant(m *callTurn, analysis, last bool) {
 		s.val(m.content, m.contentPath, kindText)
 		s.lit("<|end|>")
 	}
-	s.calls, s.result = m.calls, 0
-	s.byID = make(map[string]int, len(m.calls))
+	s.result = 0
+	s.called(m.calls)
 	for i := range m.calls {
 		s.call(&m.calls[i])
-		if id := m.calls[i].id; id != "" {
-			s.byID[id] = i
-		}
 	}
 }
 

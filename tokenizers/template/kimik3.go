@@ -59,7 +59,7 @@ func (t kimiK3) RenderValues(req Request, messages, tools []jsonval.Value) (*Pro
 }
 
 func (t kimiK3) render(req *input) (*Prompt, error) {
-	turns, tools, kwargs, err := parseRequest(req, "system", "developer", "user", "assistant", "tool")
+	parsed, tools, kwargs, err := parseRequest(req, "system", "developer", "user", "assistant", "tool")
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,8 @@ func (t kimiK3) render(req *input) (*Prompt, error) {
 			s.lit(k3End)
 		}
 	}
-	turns = k3Sort(turns)
+	turns := copied(parsed)
+	k3Sort(turns)
 	var calls []call
 	result := 0
 	for i := range turns {
@@ -353,14 +354,13 @@ func (s k3State) requirements(kwargs jsonval.Value) {
 
 // k3Sort puts each run of results into the order of the calls before it, if all of the run have the id of
 // a call, and names them after their calls.
-func k3Sort(turns []callTurn) []callTurn {
-	out := slices.Clone(turns)
+func k3Sort(turns []callTurn) {
 	var index map[string]int
 	var calls []call
-	for i := 0; i < len(out); i++ {
-		switch out[i].role {
+	for i := 0; i < len(turns); i++ {
+		switch turns[i].role {
 		case "assistant":
-			calls, index = out[i].calls, make(map[string]int, len(out[i].calls))
+			calls, index = turns[i].calls, make(map[string]int, len(turns[i].calls))
 			for k := len(calls) - 1; k >= 0; k-- {
 				if calls[k].id != "" {
 					index[calls[k].id] = k // the first of two with one id
@@ -369,26 +369,25 @@ func k3Sort(turns []callTurn) []callTurn {
 		case "tool":
 			end := i
 			known := true
-			for ; end < len(out) && out[end].role == "tool"; end++ {
-				id := out[end].v.Get("tool_call_id")
+			for ; end < len(turns) && turns[end].role == "tool"; end++ {
+				id := turns[end].v.Get("tool_call_id")
 				if id.Kind == jsonval.Undefined {
-					id = out[end].v.Get("id")
+					id = turns[end].v.Get("id")
 				}
 				k, ok := index[id.Str]
 				if ok {
-					out[end].place, out[end].call = k, &calls[k]
+					turns[end].place, turns[end].call = k, &calls[k]
 				}
 				known = known && ok
 			}
 			if known {
-				slices.SortStableFunc(out[i:end], func(a, b callTurn) int { return cmp.Compare(a.place, b.place) })
+				slices.SortStableFunc(turns[i:end], func(a, b callTurn) int { return cmp.Compare(a.place, b.place) })
 			} else {
 				for k := i; k < end; k++ {
-					out[k].call = nil
+					turns[k].call = nil
 				}
 			}
 			i = end - 1
 		}
 	}
-	return out
 }

@@ -78,10 +78,11 @@ func (t mistral) RenderParts(req Request, messages, tools []*jsonval.Part, befor
 }
 
 func (t mistral) render(req *input) (*Prompt, error) {
-	turns, tools, kwargs, err := parseRequest(req, "system", "developer", "user", "assistant", "tool")
+	parsed, tools, kwargs, err := parseRequest(req, "system", "developer", "user", "assistant", "tool")
 	if err != nil {
 		return nil, err
 	}
+	turns := copied(parsed)
 	if last := &turns[len(turns)-1]; req.ContinueFinalMessage != "" && last.role != "assistant" {
 		return nil, &Error{path: last.path, reason: "cannot be continued: it is not the assistant's"}
 	}

@@ -4,6 +4,7 @@ package template
 
 import (
 	"slices"
+	"sync"
 	"unsafe"
 
 	"github.com/weft-go/weft/tokenizers"
@@ -114,9 +115,23 @@ func (t *compiled) readParts(req *input) (v arguments, err error) {
 
 // turnMemory is memory for the formats that are written in Go.
 type turnMemory struct {
-	messages []*jsonval.Part
-	turns    []*callTurn // as parsed; nil for messages that were not
-	text     *longtext.Text
+	messages, tools []*jsonval.Part
+	turns           []*callTurn // as parsed
+	text            *longtext.Text
+
+	// Of the formats that take over what was printed.
+	head   string // what was printed before the first turn depends on it, besides the messages and the tools
+	steps  []step // one for each turn of the format
+	prompt *Prompt
+	spans  *spanList // has those of the prompt
+}
+
+// A step is a turn as it was printed: it consists of the messages before end that no earlier turn has. What was printed
+// of it depends on these messages, the turns before, and form. The counts are of the text in bytes and of the segments and
+// spans, up to the end of the turn.
+type step struct {
+	end, form             int
+	text, segments, spans int
 }
 
 // at returns turn i if next has the same message there, or nil.
@@ -127,36 +142,60 @@ func (m *turnMemory) at(i int, next *turnMemory) *callTurn {
 	return m.turns[i]
 }
 
-// keep keeps a copy of turn i.
-func (m *turnMemory) keep(i int, t *callTurn) {
-	if m != nil {
-		kept := *t
-		m.turns[i] = &kept
+// printed returns the number of turns that m printed as they are to be printed after head, in the forms of steps. The
+// last turn of either rendering does not count, because what follows depends on it.
+func (m *turnMemory) printed(next *turnMemory, head string, steps []step) int {
+	if m == nil || next == nil || m.prompt == nil || m.head != head || !slices.Equal(m.tools, next.tools) {
+		return 0
 	}
+	n, messages := 0, 0
+	for n < len(m.steps)-1 && n < len(steps)-1 {
+		was, is := &m.steps[n], &steps[n]
+		if was.end != is.end || was.form != is.form || !slices.Equal(m.messages[messages:is.end], next.messages[messages:is.end]) {
+			break
+		}
+		messages = is.end
+		n++
+	}
+	return n
 }
 
-// textOf returns b as a string.
-func (in *input) textOf(b []byte) string {
-	if in.turns == nil {
-		return string(b)
+// spanList holds the spans of prompts of which each begins with those of the one before. No reader goes beyond the number
+// of its own prompt's.
+type spanList struct {
+	mu    sync.Mutex
+	spans []Span
+}
+
+// extend returns the first n spans of front, which is at the beginning of l, and then rest, with the list that holds them.
+// l may be nil if n is 0.
+func (l *spanList) extend(front []Span, n int, rest []Span) (*spanList, []Span) {
+	if more := len(front) - n; l != nil && more <= len(rest) && slices.Equal(front[n:], rest[:more]) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if all := len(front) + len(rest) - more; len(l.spans) == len(front) && cap(l.spans) >= all {
+			l.spans = append(l.spans, rest[more:]...)
+			return l, l.spans[:all:all]
+		}
 	}
-	var before *longtext.Text
-	if in.turnsBefore != nil {
-		before = in.turnsBefore.text
+	size := n + len(rest)
+	if size == 0 {
+		return nil, nil
 	}
-	in.turns.text = longtext.New(b, before)
-	return in.turns.text.String()
+	all := append(append(make([]Span, 0, size+size/8+16), front[:n]...), rest...)
+	return &spanList{spans: all}, all[:size:size]
 }
 
 // renderTurns implements RenderParts for a format whose roles depend on nothing but its options.
 func renderTurns(render func(*input) (*Prompt, error), req Request, messages, tools []*jsonval.Part, before any) (p *Prompt, keep any, size int, err error) {
-	next := &turnMemory{messages: messages, turns: make([]*callTurn, len(messages))}
-	in := &input{Request: req, values: true, messages: jsonval.Values(messages), tools: jsonval.Values(tools), turns: next}
+	next := &turnMemory{messages: messages, tools: tools}
+	in := &input{Request: req, values: true, tools: jsonval.Values(tools), turns: next}
 	in.turnsBefore, _ = before.(*turnMemory)
 	if p, err = render(in); err != nil {
 		return nil, nil, 0, err
 	}
-	size = next.text.Bytes() + int(unsafe.Sizeof(callTurn{})+8)*len(messages)
+	size = next.text.Bytes() + int(unsafe.Sizeof(callTurn{})+8)*len(messages) + int(unsafe.Sizeof(step{}))*cap(next.steps)
+	size += int(unsafe.Sizeof(Span{}))*len(p.Spans)*9/8 + int(unsafe.Sizeof(tokenizers.Segment{}))*len(p.Segments)
 	for _, m := range messages {
 		size += m.Bytes() // of the calls
 	}

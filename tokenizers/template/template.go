@@ -3,13 +3,14 @@
 package template
 
 import (
-	"slices"
 	"sync"
 	"time"
+	"unsafe"
 
 	"github.com/weft-go/weft/tokenizers"
 	"github.com/weft-go/weft/tokenizers/internal/jsonval"
 	"github.com/weft-go/weft/tokenizers/template/internal/jinja"
+	"github.com/weft-go/weft/tokenizers/template/internal/longtext"
 )
 
 // A Template renders conversations. Implementations must be safe for concurrent use by multiple goroutines.
@@ -101,11 +102,13 @@ func (e *Error) Error() string {
 	return s + e.reason
 }
 
-// A builder collects a prompt.
+// A builder collects a prompt, or what follows the front that was taken over from an earlier one.
 type builder struct {
 	text  []byte
 	segs  []segment
 	spans []Span
+
+	front step // counts of what was taken over; the last segment is the first of segs
 }
 
 // builders has the builders of earlier prompts, with at most maxText bytes each.
@@ -130,18 +133,21 @@ func (b *builder) add(s string, trusted bool) {
 	if s == "" {
 		return
 	}
-	start := len(b.text)
+	start := b.size()
 	b.text = append(b.text, s...)
 	b.cover(start, trusted)
 }
 
+// size returns the length of the prompt's text so far.
+func (b *builder) size() int { return b.front.text + len(b.text) }
+
 // cover adds the text from start on to the segments.
 func (b *builder) cover(start int, trusted bool) {
 	if k := len(b.segs) - 1; k >= 0 && b.segs[k].trusted == trusted {
-		b.segs[k].end = len(b.text)
+		b.segs[k].end = b.size()
 		return
 	}
-	b.segs = append(b.segs, segment{start, len(b.text), trusted})
+	b.segs = append(b.segs, segment{start, b.size(), trusted})
 }
 
 // lit adds the template's own text.
@@ -152,32 +158,92 @@ func (b *builder) val(s, path, kind string) {
 	if s == "" {
 		return
 	}
-	start := len(b.text)
+	start := b.size()
 	b.add(s, false)
-	b.spans = append(b.spans, Span{path, kind, start, len(b.text)})
+	b.spans = append(b.spans, Span{path, kind, start, b.size()})
 }
 
 // json adds a value of the request as JSON. If open is set, the last byte is left out.
 func (b *builder) json(v jsonval.Value, path, kind string, open bool) {
-	start := len(b.text)
+	start := b.size()
 	b.text = v.AppendJSON(b.text)
 	if open {
 		b.text = b.text[:len(b.text)-1]
 	}
 	b.cover(start, false)
-	b.spans = append(b.spans, Span{path, kind, start, len(b.text)})
+	b.spans = append(b.spans, Span{path, kind, start, b.size()})
+}
+
+// take takes over the turns that an earlier rendering printed, and returns their number. If it is 0, head must be printed.
+// steps has the ends and forms of the turns; mark completes them. Without memory it does nothing.
+func (b *builder) take(in *input, head string, steps []step) int {
+	if in.turns == nil {
+		return 0
+	}
+	in.turns.head, in.turns.steps = head, steps
+	n := in.turnsBefore.printed(in.turns, head, steps)
+	if n == 0 {
+		return 0
+	}
+	before := in.turnsBefore
+	copy(steps[:n], before.steps)
+	b.front = steps[n-1]
+	if k := b.front.segments - 1; k >= 0 {
+		last := &before.prompt.Segments[k] // may have grown after that turn
+		start := int(uintptr(unsafe.Pointer(unsafe.StringData(last.Text))) - uintptr(unsafe.Pointer(unsafe.StringData(before.prompt.Text))))
+		b.segs = append(b.segs, segment{start, b.front.text, last.Trusted})
+	}
+	return n
+}
+
+// mark records that turn i has been printed.
+func (b *builder) mark(in *input, i int) {
+	if in.turns == nil {
+		return
+	}
+	s := &in.turns.steps[i]
+	s.text, s.segments, s.spans = b.size(), max(b.front.segments-1, 0)+len(b.segs), b.front.spans+len(b.spans)
 }
 
 // prompt returns the prompt of in. The builder must not be used after it.
 func (b *builder) prompt(in *input) *Prompt {
-	p := &Prompt{Text: in.textOf(b.text), Segments: make([]tokenizers.Segment, len(b.segs)), Spans: slices.Clone(b.spans)}
+	p := &Prompt{}
+	taken := max(b.front.segments-1, 0)
+	p.Segments = make([]tokenizers.Segment, taken+len(b.segs))
+	if in.turns == nil {
+		p.Text, p.Spans = string(b.text), append([]Span(nil), b.spans...)
+	} else {
+		b.extend(in, p, taken)
+	}
 	for i, s := range b.segs {
-		p.Segments[i] = tokenizers.Segment{Text: p.Text[s.start:s.end], Trusted: s.trusted}
+		p.Segments[taken+i] = tokenizers.Segment{Text: p.Text[s.start:s.end], Trusted: s.trusted}
 	}
 	if cap(b.text) <= maxText && cap(b.spans) <= maxText/64 {
 		clear(b.spans) // of paths
-		b.text, b.segs, b.spans = b.text[:0], b.segs[:0], b.spans[:0]
+		b.text, b.segs, b.spans, b.front = b.text[:0], b.segs[:0], b.spans[:0], step{}
 		builders.Put(b)
 	}
 	return p
+}
+
+// extend sets the text, the spans and the first segments of p, the prompt of in, which has memory.
+func (b *builder) extend(in *input, p *Prompt, taken int) {
+	before := in.turnsBefore
+	if before == nil || before.prompt == nil {
+		before = &turnMemory{prompt: &Prompt{}}
+	}
+	next := in.turns
+	next.prompt = p
+	next.text = longtext.Extend(before.text, b.front.text, b.text)
+	p.Text = next.text.String()
+	next.spans, p.Spans = before.spans.extend(before.prompt.Spans, b.front.spans, b.spans)
+	copy(p.Segments, before.prompt.Segments[:taken])
+	if unsafe.StringData(p.Text) != unsafe.StringData(before.prompt.Text) {
+		at := 0
+		for i := range p.Segments[:taken] {
+			s := &p.Segments[i]
+			s.Text = p.Text[at : at+len(s.Text)]
+			at += len(s.Text)
+		}
+	}
 }

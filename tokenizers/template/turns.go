@@ -34,23 +34,38 @@ type call struct {
 	v              jsonval.Value // the function, or the call itself if it has none
 }
 
-// parseTurns reads the messages, whose roles must be among roles.
-func parseTurns(in *input, roles ...string) ([]callTurn, error) {
-	list, err := in.messageList()
-	if err != nil {
-		return nil, err
+// parseTurns reads the messages, whose roles must be among roles. The caller must not modify the turns.
+func parseTurns(in *input, roles ...string) ([]*callTurn, error) {
+	n := 0
+	var list []jsonval.Value
+	var slab []callTurn
+	if in.turns != nil {
+		n = len(in.turns.messages)
+	} else {
+		var err error
+		if list, err = in.messageList(); err != nil {
+			return nil, err
+		}
+		n = len(list)
+		slab = make([]callTurn, n)
 	}
-	if len(list) == 0 {
+	if n == 0 {
 		return nil, &Error{path: "messages", reason: "is empty"}
 	}
-	turns := make([]callTurn, len(list))
-	for i, v := range list {
-		t := &turns[i]
-		if kept := in.turnsBefore.at(i, in.turns); kept != nil {
-			*t = *kept
-			in.turns.turns[i] = kept
-			continue
+	turns := make([]*callTurn, n)
+	for i := range turns {
+		var v jsonval.Value
+		if in.turns != nil {
+			if turns[i] = in.turnsBefore.at(i, in.turns); turns[i] != nil {
+				continue
+			}
+			v = in.turns.messages[i].Value
+			turns[i] = new(callTurn) // the next rendering may keep it, and not the others
+		} else {
+			v, turns[i] = list[i], &slab[i]
 		}
+		t := turns[i]
+		var err error
 		t.v = v
 		t.path, t.contentPath = elementPath("messages", i, ".content")
 		role := v.Get("role")
@@ -69,7 +84,6 @@ func parseTurns(in *input, roles ...string) ([]callTurn, error) {
 			}
 		}
 		if t.role != "assistant" {
-			in.turns.keep(i, t)
 			continue
 		}
 		for _, key := range []string{"reasoning_content", "reasoning", "thinking"} {
@@ -86,7 +100,9 @@ func parseTurns(in *input, roles ...string) ([]callTurn, error) {
 		if t.calls, err = parseCalls(v.Get("tool_calls"), t.path+".tool_calls"); err != nil {
 			return nil, err
 		}
-		in.turns.keep(i, t)
+	}
+	if in.turns != nil {
+		in.turns.turns = turns
 	}
 	return turns, nil
 }
@@ -142,7 +158,7 @@ func parseCalls(v jsonval.Value, path string) ([]call, error) {
 }
 
 // parseRequest reads what every native renderer needs.
-func parseRequest(req *input, roles ...string) (turns []callTurn, tools []jsonval.Value, kwargs jsonval.Value, err error) {
+func parseRequest(req *input, roles ...string) (turns []*callTurn, tools []jsonval.Value, kwargs jsonval.Value, err error) {
 	if err := req.checkOpen(); err != nil {
 		return nil, nil, kwargs, err
 	}
@@ -155,10 +171,19 @@ func parseRequest(req *input, roles ...string) (turns []callTurn, tools []jsonva
 	if kwargs, err = parseObject(req.Kwargs, "kwargs"); err != nil {
 		return nil, nil, kwargs, err
 	}
-	if last := &turns[len(turns)-1]; req.ContinueFinalMessage != "" && len(last.calls) > 0 {
+	if last := turns[len(turns)-1]; req.ContinueFinalMessage != "" && len(last.calls) > 0 {
 		return nil, nil, kwargs, &Error{path: last.path, reason: "cannot be continued: it has tool calls"}
 	}
 	return turns, tools, kwargs, nil
+}
+
+// copied returns copies of turns, which the caller may modify.
+func copied(turns []*callTurn) []callTurn {
+	out := make([]callTurn, len(turns))
+	for i, t := range turns {
+		out[i] = *t
+	}
+	return out
 }
 
 // kwargBool returns a boolean of the kwargs, def if it is absent, null or of another type.

@@ -4,7 +4,6 @@
 package longtext
 
 import (
-	"bytes"
 	"sync"
 	"unsafe"
 )
@@ -21,19 +20,14 @@ type buffer struct {
 	text []byte
 }
 
-// New returns a copy of b. If b begins with before, which may be nil, and there is room after it, only the rest is copied.
-func New(b []byte, before *Text) *Text {
-	if before == nil || !bytes.HasPrefix(b, before.bytes()) {
-		return Extend(nil, 0, b)
-	}
-	return Extend(before, len(before.text), b[len(before.text):])
-}
-
-// Extend returns the first n bytes of before, which may be nil if n is 0, and then rest. If that is all of before, and there
-// is room after it, only rest is copied.
+// Extend returns the first n bytes of before, which may be nil if n is 0, and then rest. If the result begins with all of
+// before, and there is room after it, only what follows is copied.
 func Extend(before *Text, n int, rest []byte) *Text {
+	if before != nil && string(rest[:min(len(rest), len(before.text)-n)]) == before.text[n:] {
+		n, rest = len(before.text), rest[len(before.text)-n:]
+	}
 	size := n + len(rest)
-	if before != nil && n > 0 && n == len(before.text) {
+	if before != nil && n == len(before.text) {
 		if t := before.grow(rest); t != nil {
 			return t
 		}
@@ -59,9 +53,6 @@ func (t *Text) grow(rest []byte) *Text {
 
 // in returns the text of the first n bytes of a buffer that no other goroutine changes meanwhile.
 func in(buf *buffer, n int) *Text { return &Text{buf, unsafe.String(unsafe.SliceData(buf.text), n)} }
-
-// bytes returns the text, which the caller must not modify.
-func (t *Text) bytes() []byte { return unsafe.Slice(unsafe.StringData(t.text), len(t.text)) }
 
 // String returns the text, which shares memory with t.
 func (t *Text) String() string { return t.text }

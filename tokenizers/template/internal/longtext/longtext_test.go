@@ -13,19 +13,19 @@ import (
 	"github.com/weft-go/weft/tokenizers/template/internal/longtext"
 )
 
-// TestNew grows a text, with branches, and checks that no text changes.
-func TestNew(t *testing.T) {
-	first := longtext.New([]byte("abc"), nil)
-	second := longtext.New([]byte("abcdef"), first)
-	branch := longtext.New([]byte("abcxyz"), first)
-	other := longtext.New([]byte("ab"), second)
-	long := longtext.New([]byte("abcdef"+strings.Repeat("g", 1<<14)), second)
+// TestGrow grows a text, with branches, and checks that no text changes.
+func TestGrow(t *testing.T) {
+	first := longtext.Extend(nil, 0, []byte("abc"))
+	second := longtext.Extend(first, 0, []byte("abcdef"))
+	branch := longtext.Extend(first, 0, []byte("abcxyz"))
+	other := longtext.Extend(second, 0, []byte("ab"))
+	long := longtext.Extend(second, 0, []byte("abcdef"+strings.Repeat("g", 1<<14)))
 	want := []string{"abc", "abcdef", "abcxyz", "ab", "abcdef" + strings.Repeat("g", 1<<14)}
 	if got := []string{first.String(), second.String(), branch.String(), other.String(), long.String()}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	room := longtext.New([]byte("abc"), nil)
-	if grown := longtext.New([]byte("abcd"), room); unsafe.StringData(grown.String()) != unsafe.StringData(room.String()) {
+	room := longtext.Extend(nil, 0, []byte("abc"))
+	if grown := longtext.Extend(room, 0, []byte("abcd")); unsafe.StringData(grown.String()) != unsafe.StringData(room.String()) {
 		t.Error("the longer text is not in the memory of the shorter one")
 	}
 	var wg sync.WaitGroup
@@ -34,7 +34,7 @@ func TestNew(t *testing.T) {
 			text, want := first, "abc"
 			for range 200 {
 				want += strings.Repeat(string(rune('a'+i)), 7)
-				text = longtext.New([]byte(want), text)
+				text = longtext.Extend(text, 0, []byte(want))
 				if text.String() != want {
 					t.Errorf("got %q, want %q", text, want)
 				}
