@@ -93,14 +93,21 @@ func AppendMessages(dst []byte, r *block.Request, opt *RenderOptions) ([]byte, [
 
 // messages writes the messages, without the brackets of their list.
 func (w *renderer) messages() {
-	turns := codec.SplitInstructions(w.kept(w.r.Turns()))
+	turns := w.r.Turns()
+	if w.instructed(turns) {
+		turns, w.opt.Past, w.walked = codec.SplitInstructions(w.kept(turns)), nil, nil
+	}
 	w.reserve(turns)
 	w.putTools()
 	w.merge(turns)
 	for i := 0; i < len(turns); {
+		if next := w.skip(turns, i); next > i {
+			i = next
+			continue
+		}
 		switch turns[i].Role {
 		case block.RoleAssistant:
-			w.assistant(&turns[i])
+			w.assistant(w.keptTurn(turns, i))
 			i++
 		case block.RoleSystem, block.RoleDeveloper:
 			w.system(turns, i)
@@ -121,6 +128,25 @@ func (w *renderer) messages() {
 			i++
 		}
 	}
+	if w.walked != nil {
+		last := &w.walked.turns[len(turns)]
+		last.messages, last.losses = int32(w.n), int32(len(w.losses))
+	}
+}
+
+// instructed reports whether a turn contains an instruction.
+func (w *renderer) instructed(turns []block.Turn) bool {
+	for i := range turns {
+		if i < w.same && !w.walked.turns[i].system {
+			continue // the earlier request had none
+		}
+		for k := range turns[i].Blocks {
+			if turns[i].Blocks[k].Kind == block.Instruction {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // continues reports whether a turn contains tool results or reminders after them.
@@ -136,30 +162,41 @@ func (w *renderer) kept(turns []block.Turn) []block.Turn {
 	if w.opt.Past == nil {
 		return turns
 	}
-	out := turns
+	out := slices.Clone(turns)
 	for i := range turns {
-		t := &turns[i]
-		if t.Role != block.RoleAssistant {
-			continue
+		if turns[i].Role == block.RoleAssistant {
+			out[i] = *w.keptTurn(turns, i)
 		}
-		is := func(b block.Block) bool { return b.Kind == block.Reasoning && b.Text != "" }
-		has := slices.ContainsFunc(t.Blocks, is)
-		keep, blank := w.opt.Past(i)
-		blank = blank && !has
-		if !blank && (keep || !has) {
-			continue
-		}
-		if &out[0] == &turns[0] {
-			out = slices.Clone(turns)
-		}
-		if blank {
-			out[i].Blocks = slices.Concat([]block.Block{{Kind: block.Reasoning, Text: "\n"}}, t.Blocks)
-			continue
-		}
-		out[i].Blocks = slices.DeleteFunc(slices.Clone(t.Blocks), is)
 	}
 	return out
 }
+
+// keptTurn is kept for one turn of the assistant.
+func (w *renderer) keptTurn(turns []block.Turn, i int) *block.Turn {
+	t := &turns[i]
+	if w.opt.Past == nil {
+		return t
+	}
+	has := false
+	for k := range t.Blocks {
+		has = has || isThought(&t.Blocks[k])
+	}
+	keep, blank := w.opt.Past(i)
+	blank = blank && !has
+	if !blank && (keep || !has) {
+		return t
+	}
+	out := *t
+	if blank {
+		out.Blocks = slices.Concat([]block.Block{{Kind: block.Reasoning, Text: "\n"}}, t.Blocks)
+	} else {
+		out.Blocks = slices.DeleteFunc(slices.Clone(t.Blocks), func(b block.Block) bool { return isThought(&b) })
+	}
+	return &out
+}
+
+// isThought reports whether a block is reasoning that can be written.
+func isThought(b *block.Block) bool { return b.Kind == block.Reasoning && b.Text != "" }
 
 // renderer writes messages for templates.
 type renderer struct {
@@ -174,6 +211,10 @@ type renderer struct {
 	calls  []block.Block  // of the last assistant message
 	index  map[string]int // call ID → ordinal, if there are many calls
 	losses []block.Loss
+
+	walked *Walked // what is written, for WalkNext; nil if nothing is recorded
+	before *Walked // of an earlier request, or nil
+	same   int     // number of turns at the beginning that have not changed since then
 
 	deferred map[string][]int // name → deferred tools that are not declared yet; nil before the first reference
 
@@ -375,7 +416,7 @@ func (w *renderer) result(b *block.Block, content []block.Block) {
 	}
 	name := b.Name
 	if i := w.order(b); i < len(w.calls) {
-		name = codec.ModelName(w.r, w.calls[i].Namespace, w.calls[i].Name)
+		name = w.modelName(&w.calls[i])
 	} else {
 		w.lose(b.At, "a tool result without its call right before it")
 	}
@@ -503,12 +544,7 @@ func (w *renderer) inline(content []block.Block, reasoning []*block.Block) []blo
 }
 
 func (w *renderer) call(b *block.Block) {
-	id, args, own := b.CallID, b.Args, false
-	if b.Custom {
-		c := codec.Open(nil)
-		c.Str("input", b.Args)
-		args = string(c.Close())
-	}
+	id, args, own := b.CallID, argsOf(b), false
 	if w.opt.Call != nil {
 		id, args, own = w.opt.Call(id, args)
 		if !b.Custom {
@@ -522,7 +558,7 @@ func (w *renderer) call(b *block.Block) {
 	w.out.member("type", "function")
 	w.out.key("function")
 	w.out.begin('{')
-	w.out.member("name", codec.ModelName(w.r, b.Namespace, b.Name))
+	w.out.member("name", w.modelName(b))
 	w.out.key("arguments")
 	object := w.opt.Arguments == ArgumentsObject || w.opt.Arguments == ArgumentsRespelled && !jsonscan.Spaced(args)
 	switch {
@@ -535,6 +571,24 @@ func (w *renderer) call(b *block.Block) {
 	}
 	w.out.end('}')
 	w.out.end('}')
+}
+
+// modelName returns the name by which the model knows the tool of a call.
+func (w *renderer) modelName(b *block.Block) string {
+	if b.Namespace != "" { // the name depends on the tools
+		w.walked = nil
+	}
+	return codec.ModelName(w.r, b.Namespace, b.Name)
+}
+
+// argsOf returns the arguments of a call. Those of a tool with free text are an object.
+func argsOf(b *block.Block) string {
+	if !b.Custom {
+		return b.Args
+	}
+	c := codec.Open(nil)
+	c.Str("input", b.Args)
+	return string(c.Close())
 }
 
 // scanned reports whether args are the input of a call in a body, which was scanned with it, and an object.

@@ -60,6 +60,9 @@ func (w *renderer) reserve(turns []block.Turn) {
 	}
 	n := len(w.r.Tools())
 	for i := range turns {
+		if i < w.same && !w.walked.turns[i].system {
+			continue // most of these are not written
+		}
 		n += len(turns[i].Blocks) + 1
 		for k := range turns[i].Blocks {
 			n += len(turns[i].Blocks[k].Content)

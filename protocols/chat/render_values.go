@@ -3,6 +3,7 @@
 package chat
 
 import (
+	"slices"
 	"strings"
 	"unsafe"
 
@@ -28,6 +29,11 @@ func Walk(r *block.Request, fn func(kind byte, text string), opt *RenderOptions)
 	if opt != nil {
 		w.opt = *opt
 	}
+	return w.walk()
+}
+
+// walk writes the messages and the tools.
+func (w *renderer) walk() []block.Loss {
 	w.out.begin('{')
 	w.out.key("messages")
 	w.out.begin('[')
@@ -35,10 +41,13 @@ func Walk(r *block.Request, fn func(kind byte, text string), opt *RenderOptions)
 	w.out.end(']')
 	w.out.key("tools")
 	w.out.begin('[')
-	lost := w.out.tools(r)
+	lost := w.out.tools(w.r)
 	w.out.end(']')
 	w.out.end('}')
-	return append(w.losses, lost...)
+	if w.walked != nil {
+		w.walked.losses = slices.Clip(w.losses)
+	}
+	return append(slices.Clip(w.losses), lost...)
 }
 
 // values writes values as JSON, or passes them to fn.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/chat"
 	"github.com/weft-go/weft/protocols/wire"
 	"github.com/weft-go/weft/tokenizers/internal/jsonval"
 	"github.com/weft-go/weft/tokenizers/template"
@@ -67,6 +68,7 @@ type entry struct {
 
 	printer         *printer        // nil until the prompt is rendered
 	messages, tools []*jsonval.Part // as walked
+	walked          *chat.Walked    // of messages; nil if they cannot be taken over without being walked
 	fitted          []*jsonval.Part // messages as Fit changed them, if it did
 	keep            any             // of the template
 	kept            int             // bytes that it takes
@@ -281,7 +283,7 @@ func (m *Memo) remove(e *entry) {
 
 // memory returns about how much memory the entry takes in bytes. Parts that it shares with other entries count for each.
 func (e *entry) memory() int {
-	n := 1<<10 + 80*len(e.fronts) + e.kept + e.spelled.bytes()
+	n := 1<<10 + 40*len(e.messages) + 80*len(e.fronts) + e.kept + e.spelled.bytes()
 	if e.req != nil {
 		n += 2 * e.size
 	}
@@ -346,7 +348,7 @@ func (m *Model) renderParts(t valueTemplate, turn *Turn, req *block.Request, out
 	}
 	rec := jsonval.NewRecorder(before.messages, before.tools)
 	next.spelled = turn.past()
-	m.walk(req, out, rec.Add, next.spelled)
+	next.walked = m.walkNext(req, out, rec.Add, next.spelled, before.walked)
 	messages, tools, ok := rec.Parts()
 	if !ok {
 		return false, nil

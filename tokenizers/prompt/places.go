@@ -50,10 +50,17 @@ func (p *Prompt) Breakpoints(req *block.Request) ([]Mark, []intent.Fault) {
 	l := p.locator()
 	places := l.lookup(at)
 	marks := make([]Mark, 0, len(list))
-	for i, b := range list {
-		m := Mark{Breakpoint: b, Path: at[i].Path()}
+	before := len(faults)
+	for i := 0; i < len(list); i++ {
+		m := Mark{Breakpoint: list[i], Path: at[i].Path()}
 		var why string
 		if m.Byte, why = l.end(places[i]); why != "" {
+			if p.partial {
+				p.complete()
+				l = p.locator()
+				places, marks, faults, i = l.lookup(at), marks[:0], faults[:before], -1
+				continue
+			}
 			faults = append(faults, intent.NewFault(cmp.Or(m.Path, "cache_control"), "", why))
 			continue
 		}
@@ -153,6 +160,7 @@ const decodeBlock = 64
 // Paths returns, for each span of p, the path in the request's body of the block or tool that it prints, or "" if it
 // prints none or several.
 func (p *Prompt) Paths() []string {
+	p.complete()
 	l, places := p.locator(), p.fit()
 	out := make([]string, len(p.Spans))
 	for i := 0; i < len(places); {
@@ -244,6 +252,7 @@ type group struct {
 func (p *Prompt) locator() *locator {
 	l := &locator{p: p, latest: make([]int32, len(p.Spans)+1), spans: make(map[key][]int)}
 	if p.values != nil || p.fitted != nil {
+		p.complete()
 		l.fitted = p.fit()
 	}
 	messages, tools := 0, 0
@@ -384,6 +393,9 @@ func (l *locator) end(i int) (int, string) {
 	end, ok := l.printed(&p)
 	// A block that prints nothing has the end of the block before it.
 	const most = 1000 // blocks to go back
+	if !ok && l.p.partial {
+		return 0, "the position of the block before it is not known"
+	}
 	for from := i; !ok && strings.TrimSpace(p.Text[:p.Offset]) == "" && p.Message >= 0 && i > max(0, from-most); i-- {
 		before := l.place(i - 1)
 		if before.Message < 0 {

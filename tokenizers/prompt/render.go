@@ -44,6 +44,12 @@ type Prompt struct {
 	tokens *tokens         // with a Memo, once ids are computed
 	now    time.Time       // as given to Render
 	places []chat.Position // positions of the blocks in the messages
+
+	// Of the blocks whose messages were taken over from an earlier prompt, places has no positions if partial is set.
+	partial bool
+	req     *block.Request
+	past    *spellings
+
 	repair bool            // calls with arguments that are not an object have none
 	fitted []byte          // the messages, if Fit changed them; otherwise nil
 	values []jsonval.Value // instead of fitted, if the messages were values
@@ -153,6 +159,11 @@ func (m *Model) renderValues(t valueTemplate, req *block.Request, out *Prompt, p
 // walk passes the conversation to add, and sets the plan for past reasoning and the losses of out. past has the
 // arguments of calls as the model wrote them; it may be nil.
 func (m *Model) walk(req *block.Request, out *Prompt, add func(kind byte, text string), past *spellings) {
+	m.walkNext(req, out, add, past, nil)
+}
+
+// walkNext is walk after an earlier request; see [chat.WalkNext].
+func (m *Model) walkNext(req *block.Request, out *Prompt, add func(kind byte, text string), past *spellings, before *chat.Walked) *chat.Walked {
 	opt := m.options(req)
 	opt.Call = m.callForm(past, out.repair)
 	list := req.Tools()
@@ -162,8 +173,30 @@ func (m *Model) walk(req *block.Request, out *Prompt, add func(kind byte, text s
 	}
 	out.Losses = m.replay(req, out, &opt, tools)
 	opt.Places = &out.places
-	out.Losses = append(out.Losses, chat.Walk(req, add, &opt)...)
+	stable := !out.repair && !m.caps.Has("short_ids") && !past.renamed() // a call is written the same in each request
+	if !stable {
+		before = nil
+	}
+	walked, losses := chat.WalkNext(req, add, &opt, before)
+	out.Losses = append(out.Losses, losses...)
 	m.loseTools(req, out)
+	if before != nil {
+		out.partial, out.req, out.past = true, req, past
+	}
+	if !stable {
+		return nil
+	}
+	return walked
+}
+
+// complete adds the positions of blocks that were not walked.
+func (p *Prompt) complete() {
+	if !p.partial {
+		return
+	}
+	all := Prompt{now: p.now, model: p.model, repair: p.repair}
+	p.model.walk(p.req, &all, func(byte, string) {}, p.past)
+	p.places, p.partial = all.places, false
 }
 
 // renderJSON renders req for templates of other packages, which read JSON.

@@ -123,7 +123,7 @@ type turnMemory struct {
 	head   string // what was printed before the first turn depends on it, besides the messages and the tools
 	steps  []step // one for each turn of the format
 	prompt *Prompt
-	spans  *spanList // has those of the prompt
+	spans  *spanList // has the prompt's
 }
 
 // A step is a turn as it was printed: it consists of the messages before end that no earlier turn has. What was printed
@@ -160,7 +160,7 @@ func (m *turnMemory) printed(next *turnMemory, head string, steps []step) int {
 	return n
 }
 
-// spanList holds the spans of prompts of which each begins with those of the one before. No reader goes beyond the number
+// spanList holds the spans of prompts of which each begins with the spans before it. No reader goes beyond the number
 // of its own prompt's.
 type spanList struct {
 	mu    sync.Mutex

@@ -4,6 +4,7 @@ package jsonval
 
 import (
 	"slices"
+	"strconv"
 	"unsafe"
 )
 
@@ -49,9 +50,18 @@ func NewRecorder(messages, tools []*Part) *Recorder {
 	return r
 }
 
-// Add adds a step; see [Builder.Add].
+// Add adds a step; see [Builder.Add]. The kind '^', between two messages, takes over the messages up to the number in text.
 func (r *Recorder) Add(kind byte, text string) {
 	switch kind {
+	case '^':
+		n, err := strconv.Atoi(text)
+		if at := len(r.lists[r.list]); err != nil || r.depth != 2 || n < at || n > len(r.before[r.list]) {
+			r.failed = true
+		} else {
+			r.lists[r.list] = append(r.lists[r.list], r.before[r.list][at:n]...)
+			r.expect()
+		}
+		return
 	case ']', '}':
 		r.depth--
 		if r.depth < 2 {
