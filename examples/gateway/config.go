@@ -13,6 +13,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"github.com/weft-go/weft/examples/engine/upstream"
 	"github.com/weft-go/weft/examples/internal/cli"
 	"github.com/weft-go/weft/protocols/intent"
 	"github.com/weft-go/weft/router/policy"
@@ -176,7 +177,7 @@ type engineConfig struct {
 	Kind string `yaml:"kind"`
 	URL  string `yaml:"url"`
 	Name string `yaml:"name"`
-	// Dialect is the form of hints: vllm, dynamo, sglang, llm-d, gaie or weft; "" means vllm. Version and Features
+	// Dialect is the form of hints: vllm, dynamo, sglang, llm-d, gaie or weft; "" means the dialect of the kind. Version and Features
 	// describe the engine; an example of a feature is "priority scheduling".
 	Dialect  string `yaml:"dialect"`
 	Version  string `yaml:"version"`
@@ -223,15 +224,33 @@ func (f logFormat) handler(w io.Writer, level slog.Leveler) slog.Handler {
 	return slog.NewTextHandler(w, opt)
 }
 
-// hints returns the target for the hints that the engine accepts.
+// kinds returns the names of the kinds of engines.
+func kinds() (names []string) {
+	for _, k := range upstream.Kinds() {
+		names = append(names, k.String())
+	}
+	return names
+}
+
+// hints returns the target for the hints that the engine accepts, or nil if there are none.
 func (e *engineConfig) hints() (*intent.Target, error) {
+	dialect := cmp.Or(e.Dialect, "vllm")
+	if k := e.kind(); k != nil {
+		dialect = cmp.Or(e.Dialect, k.Traits().Hints)
+	}
+	if dialect == "" {
+		if e.Features != "" {
+			return nil, fmt.Errorf("an engine of the kind %s takes no hints, but has the features %q", e.Kind, e.Features)
+		}
+		return nil, nil
+	}
 	var features []string
 	for name := range strings.SplitSeq(e.Features, ",") {
 		if strings.TrimSpace(name) != "" {
 			features = append(features, name)
 		}
 	}
-	return intent.NewTarget(cmp.Or(e.Dialect, "vllm"), e.Version, features...)
+	return intent.NewTarget(dialect, e.Version, features...)
 }
 
 const usage = `
@@ -258,6 +277,9 @@ Engine kinds:
   vllm      an engine with vLLM's /v1/completions. If it publishes cache events, the gateway follows them; ADDRESS is
             tcp://HOST:PORT or ipc://PATH, after @ to listen for the engine, and -block-size must be the engine's.
             Otherwise its cache is predicted from the prompts that were sent to it.
+  llamacpp  llama.cpp's server. It gets a request for each of its slots at the same time; more wait in the gateway.
+            -model-dir is the directory with the tokenizer and the template that its GGUF file was made from.
+  sglang    SGLang, whose cache events are those of the kind vllm.
   embedded  examples/engine, which reports its cache events. The URL local starts one in this process.
 
 The file of -config is YAML, with the names of the flags in snake case. It also configures further models with their own
@@ -265,7 +287,8 @@ engines, model records, tenants, policies and the hints of each engine, as examp
 engines, compares, reports what is wrong, and exits.
 
 Environment:
-  VLLM_API_KEY        bearer token for engines of the kind vllm
+  VLLM_API_KEY, LLAMA_API_KEY, SGLANG_API_KEY
+                      bearer token for engines of the kinds vllm, llamacpp and sglang
   WEFT_REASONING_KEY  keys that sign reasoning: at least 32 bytes in hex each, separated by commas; the first signs.
                       Without it, the key lasts as long as the process.
 
@@ -331,7 +354,7 @@ func parse(args []string, stdout io.Writer) (*config, error) {
 		aliases = append(aliases, s)
 		return nil
 	})
-	fs.Func("engine", "`URL` of an engine, without /v1, or kind=URL; the kinds are vllm and embedded; repeatable", func(s string) error {
+	fs.Func("engine", "`URL` of an engine, without /v1, or kind=URL; the kinds are "+strings.Join(kinds(), ", ")+"; repeatable", func(s string) error {
 		e, err := parseEngine(s)
 		engines = append(engines, e)
 		return err

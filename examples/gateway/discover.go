@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weft-go/weft/examples/engine/probe"
+	"github.com/weft-go/weft/examples/engine/upstream"
 	"github.com/weft-go/weft/examples/internal/cli"
 	"github.com/weft-go/weft/tokenizers"
 )
@@ -24,7 +24,7 @@ import (
 //	checkTokens    the tokenizer
 
 // probed are the engines that answered.
-type probed []*probe.Engine
+type probed []*upstream.Engine
 
 // discover asks the engines of c and completes c. An engine without a configured kind must answer; of the others, one that
 // does not answer is only logged, because it may start later, unless p is strict. The error has what is wrong with each engine.
@@ -37,7 +37,7 @@ func (p *program) discover(ctx context.Context, c *config) (probed, error) {
 		if e.Kind == "embedded" || !strings.Contains(e.URL, "://") {
 			continue
 		}
-		engine, err := probe.Ask(ctx, e.URL, os.Getenv("VLLM_API_KEY"))
+		engine, err := upstream.Ask(ctx, e.URL, e.key())
 		switch {
 		case err != nil && e.Kind == "":
 			faults = append(faults, fmt.Errorf("cannot ask the engine what it is: %w\nStart it first, or describe it with -engine vllm=%s, -model and -model-dir", err, e.URL))
@@ -58,7 +58,7 @@ func (p *program) discover(ctx context.Context, c *config) (probed, error) {
 			continue
 		}
 		found = append(found, engine)
-		p.log.Info("engine found", "url", engine.URL, "kind", cmp.Or(engine.Kind, engine.Owner), "version", engine.Version, "model", c.Model,
+		p.log.Info("engine found", "url", engine.URL, "kind", e.Kind, "version", engine.Version, "model", c.Model,
 			"window", engine.Models[0].Window, "block_size", engine.BlockSize, "events", e.Events)
 	}
 	if err := errors.Join(faults...); err != nil {
@@ -70,39 +70,48 @@ func (p *program) discover(ctx context.Context, c *config) (probed, error) {
 	return found, nil
 }
 
-// complete fills in the kind of an engine and where it publishes events.
-func (e *engineConfig) complete(engine *probe.Engine) error {
-	switch engine.Kind {
-	case probe.VLLM, probe.SGLang, probe.Embedded:
-		if engine.Kind == probe.SGLang {
-			e.Dialect = cmp.Or(e.Dialect, "sglang")
-		}
-		if e.Kind == "" && engine.Kind != probe.Embedded && e.Events == "" && len(engine.Events) == 1 && engine.Events[0].Listens {
-			e.Events, e.Replay = engine.Events[0].Events, engine.Events[0].Replay
-		}
-		switch {
-		case e.Kind != "":
-		case engine.Kind == probe.Embedded:
-			e.Kind = "embedded"
-		default:
-			e.Kind = "vllm"
-		}
-	case probe.LlamaCPP:
-		return fmt.Errorf("engine %s is llama.cpp, which the gateway cannot use: its /v1/completions returns neither token ids nor markers", e.URL)
-	default:
-		if e.Kind == "" {
-			return fmt.Errorf("engine %s is of an unknown kind (%q): if it has vLLM's /v1/completions, write -engine vllm=%s", e.URL, engine.Owner, e.URL)
+// kind returns the kind of an engine, or nil if it is not configured or does not exist.
+func (e *engineConfig) kind() upstream.Kind {
+	k, _ := upstream.Lookup(e.Kind)
+	return k
+}
+
+// key returns the key of an engine. For an engine without a kind it is the first one that is set.
+func (e *engineConfig) key() string {
+	for _, k := range upstream.Kinds() {
+		if env := k.Traits().KeyEnv; env != "" && (e.Kind == "" || e.Kind == k.String()) {
+			if key := os.Getenv(env); key != "" {
+				return key
+			}
 		}
 	}
+	return ""
+}
+
+// complete fills in the kind of an engine, where it publishes events, and how many requests it takes.
+func (e *engineConfig) complete(engine *upstream.Engine) error {
+	switch found := engine.Kind; {
+	case found == nil && e.Kind == "":
+		return fmt.Errorf("engine %s is of an unknown kind (%q): if it has vLLM's /v1/completions, write -engine vllm=%s", e.URL, engine.Owner, e.URL)
+	case found == nil:
+	case e.Kind == "":
+		if len(engine.Events) == 1 && engine.Events[0].Listens && e.Events == "" {
+			e.Events, e.Replay = engine.Events[0].Events, engine.Events[0].Replay
+		}
+		e.Kind = found.String()
+	case found == (upstream.LlamaCPP{}) && e.Kind != "llamacpp":
+		return fmt.Errorf("engine %s is llama.cpp, not %s: write -engine llamacpp=%s", e.URL, e.Kind, e.URL)
+	}
+	e.MaxRequests = cmp.Or(e.MaxRequests, engine.Slots)
 	return nil
 }
 
 // complete fills in the settings that the engine knows, and compares those that were given with it.
-func (c *config) complete(engine *probe.Engine, given *config) error {
+func (c *config) complete(engine *upstream.Engine, given *config) error {
 	if c.Model == "" {
 		c.Model = engine.Models[0].ID
 	}
-	i := slices.IndexFunc(engine.Models, func(m probe.Model) bool { return m.ID == c.Model })
+	i := slices.IndexFunc(engine.Models, func(m upstream.Model) bool { return m.ID == c.Model })
 	if i < 0 {
 		var names []string
 		for _, m := range engine.Models {
@@ -127,7 +136,7 @@ func (c *config) complete(engine *probe.Engine, given *config) error {
 	case c.BlockSize != engine.BlockSize:
 		return fmt.Errorf("the cache blocks of the engine %s have %d tokens, -block-size is %d", engine.URL, engine.BlockSize, c.BlockSize)
 	}
-	if c.ModelDir == "" && engine.Kind != probe.Embedded {
+	if c.ModelDir == "" && engine.Kind != (upstream.Embedded{}) {
 		dir, err := modelDir(cmp.Or(m.Root, m.ID))
 		if err != nil {
 			return fmt.Errorf("the engine %s serves %s, of which %w: set -model-dir to the directory with its tokenizer and chat template", engine.URL, m.ID, err)
@@ -176,7 +185,7 @@ func hasTokenizer(dir string) bool {
 // probeText differs between tokenizers: words, numbers, white space, other scripts, and a marker in plain text.
 const probeText = "Hello, world!  3.14159 items\n\n\tdef f(x): return x**2  # naïve — 你好 🙂 <|x|>"
 
-// checkTokens compares the tokenizer with that of each engine.
+// checkTokens compares the tokenizer with the tokenizer of each engine.
 func (found probed) checkTokens(ctx context.Context, c *config, tok *tokenizers.Tokenizer) error {
 	ours := tok.AppendEncode(nil, probeText)
 	for _, e := range found {

@@ -128,12 +128,18 @@ func TestDiscoverErrors(t *testing.T) {
 		{told{models: model(vllm), metrics: blocks}, "-block-size 16", "have 32 tokens, -block-size is 16"},
 		{told{models: model(vllm), tokenize: func(string) []uint32 { return []uint32{1, 2} }}, "", "differs from the tokenizer of the engine"},
 		{told{models: model(`"owned_by":"vllm","root":"org/other"`)}, "", "neither org/other nor"},
-		{told{models: model(`"owned_by":"llamacpp"`)}, "", "is llama.cpp, which the gateway cannot use"},
+		{told{models: model(`"owned_by":"llamacpp"`)}, "", "neither tiny nor"},
 		{told{models: model(`"owned_by":"someone"`)}, "", `is of an unknown kind ("someone"): if it has vLLM's /v1/completions, write -engine vllm=`},
 		{told{}, "", "HTTP 404"},
+		{told{models: model(`"owned_by":"llamacpp"`)}, "-model-dir mini -engine vllm=URL", "is llama.cpp, not vllm: write -engine llamacpp=http"},
+		{told{models: model(`"owned_by":"llamacpp"`)}, "-model-dir mini -engine llamacpp=URL,events=tcp://127.0.0.1:1", "an engine of the kind llamacpp, which publishes none"},
+		{told{models: model(vllm)}, "-engine other=URL", `engine kind "other"`},
 	} {
 		s := httptest.NewServer(&tt.engine)
-		args := append(strings.Fields(tt.args), "-engine", s.URL, "-listen", "127.0.0.1:0", "-tool-call-parser", "hermes")
+		args := append(strings.Fields(strings.ReplaceAll(tt.args, "URL", s.URL)), "-listen", "127.0.0.1:0", "-tool-call-parser", "hermes")
+		if !strings.Contains(tt.args, "-engine") {
+			args = append(args, "-engine", s.URL)
+		}
 		err := run(t.Context(), args, &bytes.Buffer{}, io.Discard, nil)
 		require.ErrorContains(t, err, tt.want)
 		s.Close()

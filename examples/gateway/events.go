@@ -3,7 +3,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -42,7 +41,7 @@ func parseEngine(s string) (engineConfig, error) {
 	return e, nil
 }
 
-// follow makes the gateway follow the cache events of an engine of the kind vllm, if their address is configured.
+// follow makes the gateway follow the cache events of an engine, if their address is configured.
 func (e *engineConfig) follow(to *serve.Engine, log *slog.Logger) error {
 	if e.Events == "" {
 		if e.Replay != "" {
@@ -51,7 +50,10 @@ func (e *engineConfig) follow(to *serve.Engine, log *slog.Logger) error {
 		return nil
 	}
 	format := kvevent.VLLM
-	if cmp.Or(e.Dialect, "vllm") == "sglang" {
+	switch {
+	case e.Kind == "llamacpp":
+		return fmt.Errorf("events %s of an engine of the kind llamacpp, which publishes none", e.Events)
+	case e.Kind == "sglang" || e.Dialect == "sglang":
 		format = kvevent.SGLang
 	}
 	options := []zmq.Option{zmq.Format(format), zmq.Logger(log.With("engine", to.Name))}

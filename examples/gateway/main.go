@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command gateway serves the Chat Completions, Responses and Messages APIs in front of engines with vLLM's
-// /v1/completions.
+// Command gateway serves the Chat Completions, Responses and Messages APIs in front of engines: vLLM, SGLang, llama.cpp and
+// embedded ones.
 //
 //	go run ./examples/gateway -engine http://127.0.0.1:8000
 //	go run ./examples/gateway -model m -engine embedded=local -engine embedded=local -tool-call-parser hermes
@@ -342,13 +342,11 @@ func (p *program) deploy(ctx context.Context, c *config, g *generation, used map
 		if err != nil {
 			return nil, fmt.Errorf("config: engine %q: %w", name, err)
 		}
-		to := serve.Engine{Name: name, URL: e.URL, Hints: hints, MaxRequests: cmp.Or(e.MaxRequests, c.EngineRequests)}
+		if e.kind() == nil {
+			return nil, cli.OneOf("engine kind", e.Kind, kinds()...)
+		}
+		to := serve.Engine{Name: name, URL: e.URL, Kind: e.kind(), Hints: hints, MaxRequests: cmp.Or(e.MaxRequests, c.EngineRequests)}
 		switch {
-		case e.Kind == "vllm":
-			to.APIKey, to.Constraints = os.Getenv("VLLM_API_KEY"), true
-			if err := e.follow(&to, p.log); err != nil {
-				return nil, fmt.Errorf("config: engine %q: %w", name, err)
-			}
 		case e.Kind == "embedded" && e.URL == "local":
 			local := vllm.New(prompts.Tokenizer(), &vllm.Options{Model: c.Model, BlockSize: c.BlockSize, MaxModelLen: prompts.Window()})
 			url, end, err := listen("127.0.0.1:0", local)
@@ -360,7 +358,10 @@ func (p *program) deploy(ctx context.Context, c *config, g *generation, used map
 		case e.Kind == "embedded":
 			to.Events = vllm.Follow(e.URL, p.log)
 		default:
-			return nil, cli.OneOf("engine kind", e.Kind, "vllm", "embedded")
+			to.APIKey = e.key()
+			if err := e.follow(&to, p.log); err != nil {
+				return nil, fmt.Errorf("config: engine %q: %w", name, err)
+			}
 		}
 		m.Engines = append(m.Engines, to)
 	}

@@ -214,7 +214,7 @@ func TestFlags(t *testing.T) {
 
 func TestRunErrors(t *testing.T) {
 	for args, has := range map[string]string{
-		"-model m -engine sglang=http://x":                          "sglang",
+		"-model m -engine tgi=http://x":                             "tgi",
 		"-engine embedded=local":                                    "no model: set -model NAME",
 		"-engine http://127.0.0.1:1":                                "cannot ask the engine what it is",
 		"-model m -engine vllm=x":                                   "http://",

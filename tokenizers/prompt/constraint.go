@@ -14,40 +14,55 @@ import (
 	"github.com/weft-go/weft/protocols/event"
 )
 
-// This file writes what a request demands of the output as a structural tag, the form in which xgrammar, and thus vLLM
-// and SGLang, take it. The texts around calls and their arguments are those that the template prints (see callShape), so
-// a constrained model writes what it was trained to write, and the family's parser reads it.
-
-// Constraint returns what a request, of which p is the prompt, demands of the output, as a structural tag in JSON, or nil
-// if it demands nothing: calls of the tools that tool_choice requires or names; text in the form of response_format,
-// text.format or output_config.format, or of vLLM's structured_outputs and guided_ fields. Reasoning before that remains
-// possible. Markers are given by token id, because a model can also spell them with other tokens, and the parser takes
-// only the tokens for markers. Equal demands have equal bytes.
+// This file finds out what a request demands of the output. The texts around calls and their arguments are those that the
+// template prints (see callShape), so a constrained model writes what it was trained to write, and the family's parser
+// reads it. A demand has one form, a tree of format values, which is written in two notations:
 //
-// Send it to vLLM or SGLang as response_format of /v1/completions, and start vLLM without --reasoning-parser, which would
-// suspend the constraint until the end of reasoning. Start it with VLLM_XGRAMMAR_CACHE_MB=0: the cache of xgrammar 0.2.8
-// mixes up constraints that differ only in token ids.
+//	StructuralTag   as xgrammar, and thus vLLM and SGLang, take it
+//	GBNF            as llama.cpp takes it; see gbnf.go
+
+// A Constraint is what a request demands of the output. It is immutable and safe for concurrent use by multiple
+// goroutines.
+type Constraint struct {
+	model *Model
+	root  *format
+	tag   []byte
+}
+
+// Constraint returns what a request, of which p is the prompt, demands of the output, or nil if it demands nothing: calls
+// of the tools that tool_choice requires or names; text in the form of response_format, text.format or
+// output_config.format, or of vLLM's structured_outputs and guided_ fields. Reasoning before that remains possible.
+// Markers are given by token id, because a model can also spell them with other tokens, and the parser takes only the
+// tokens for markers.
 //
 // The error is an *[apierr.Error] of class Invalid: for a tool that does not exist, for demands that exclude each other,
 // and for a demand that cannot be expressed, such as a required call of a model whose template prints none.
-func (m *Model) Constraint(req *block.Request, p *Prompt) ([]byte, error) {
-	body, err := (&demand{model: m, req: req, prompt: p.Text}).format()
-	if body == nil || err != nil {
+func (m *Model) Constraint(req *block.Request, p *Prompt) (*Constraint, error) {
+	root, err := (&demand{model: m, req: req, prompt: p.Text}).format()
+	if root == nil || err != nil {
 		return nil, err
 	}
-	if body.raw != nil {
-		return body.raw, nil
+	if root.raw != nil {
+		return &Constraint{m, root, root.raw}, nil
 	}
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(format{Type: "structural_tag", Format: body}); err != nil {
+	if err := enc.Encode(format{Type: "structural_tag", Format: root}); err != nil {
 		return nil, fmt.Errorf("prompt: constraint: %w", err)
 	}
-	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
+	return &Constraint{m, root, bytes.TrimSuffix(out.Bytes(), []byte("\n"))}, nil
 }
 
-// format is a part of a structural tag.
+// StructuralTag returns the constraint as a structural tag in JSON. Equal demands have equal bytes. The caller must not
+// modify them.
+//
+// Send it to vLLM as response_format of /v1/completions, and start vLLM without --reasoning-parser, which would suspend
+// the constraint until the end of reasoning. Start it with VLLM_XGRAMMAR_CACHE_MB=0: the cache of xgrammar 0.2.8 mixes up
+// constraints that differ only in token ids. SGLang takes it as a string, the sampling parameter structural_tag.
+func (c *Constraint) StructuralTag() []byte { return c.tag }
+
+// format is a part of a constraint. It has the fields of a structural tag.
 type format struct {
 	Type     string          `json:"type"`
 	Format   *format         `json:"format,omitempty"`         // structural_tag

@@ -157,10 +157,10 @@ func newLiveModel(t *testing.T, name, source string) *liveModel {
 
 // add adds the constraint of a request.
 func (m *liveModel) add(t *testing.T, api *wire.API, fields string, runs int) {
-	var tag []byte
+	var demand *prompt.Constraint
 	req, p, err := m.render(api, fields)
 	if err == nil {
-		tag, err = m.model.Constraint(req, p)
+		demand, err = m.model.Constraint(req, p)
 	}
 	if err != nil {
 		if !m.refused {
@@ -169,6 +169,7 @@ func (m *liveModel) add(t *testing.T, api *wire.API, fields string, runs int) {
 		m.refused = true
 		return
 	}
+	tag := demand.StructuralTag()
 	c := &liveCase{Tag: tag, Runs: runs, Seed: len(m.Cases), api: api, fields: fields}
 	c.Ends, c.Closers = m.ends(tag)
 	m.Cases = append(m.Cases, c)

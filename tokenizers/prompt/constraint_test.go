@@ -57,12 +57,12 @@ func constraint(t testing.TB, m *prompt.Model, api *wire.API, fields string) (st
 	require.NoError(t, err)
 	p, err := m.Render(req, noon)
 	require.NoError(t, err)
-	body, err := m.Constraint(req, p)
-	if body == nil {
+	c, err := m.Constraint(req, p)
+	if c == nil {
 		return "", err
 	}
 	var tag any
-	require.NoError(t, json.Unmarshal(body, &tag))
+	require.NoError(t, json.Unmarshal(c.StructuralTag(), &tag))
 	var short strings.Builder
 	summary(&short, tag.(map[string]any))
 	return short.String(), err

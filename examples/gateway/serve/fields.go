@@ -9,10 +9,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weft-go/weft/examples/engine/upstream"
 	"github.com/weft-go/weft/kvhash/index"
 	"github.com/weft-go/weft/protocols/apierr"
 	"github.com/weft-go/weft/protocols/block"
-	"github.com/weft-go/weft/protocols/event"
 )
 
 // This file makes sure that no field of a request is ignored silently:
@@ -106,31 +106,42 @@ func (c *call) field(path ...string) []byte {
 // constrain finds what the request demands of the form of the output, and excludes the engines that do not enforce it. A
 // demand that cannot be enforced is an error, or is ignored with Options.Unconstrained.
 func (c *call) constrain() error {
-	tag, err := c.model.Constraint(c.req, c.text)
+	demand, err := c.model.Constraint(c.req, c.text)
 	fault, _ := errors.AsType[*apierr.Error](err)
 	switch {
 	case fault != nil && fault.Code == apierr.CodeUnsupported && c.g.opt.Unconstrained:
 		c.ignored = append(c.ignored, demands(c.req)...)
 		return nil
-	case err != nil || tag == nil:
+	case err != nil || demand == nil:
 		return err
 	}
+	c.tags = make(map[upstream.Kind][]byte)
+	faults := make(map[upstream.Kind]error)
 	var unable []index.WorkerID
 	for _, e := range c.fleet.order {
-		if !e.constraints {
+		k := e.kind
+		if c.tags[k] == nil && faults[k] == nil {
+			if c.tags[k], faults[k] = k.Constrain(demand); faults[k] != nil {
+				err = faults[k] // of the last kind
+			}
+		}
+		if faults[k] != nil {
 			unable = append(unable, e.id)
 		}
 	}
 	switch {
 	case len(unable) < len(c.fleet.order):
-		c.tag, c.route.Exclude = tag, append(c.route.Exclude, unable...)
+		c.route.Exclude = append(c.route.Exclude, unable...)
+		return nil
 	case c.g.opt.Unconstrained:
+		c.tags = nil
 		c.ignored = append(c.ignored, demands(c.req)...)
-	default:
-		return &apierr.Error{Why: event.Invalid, Param: demands(c.req)[0], Code: apierr.CodeUnsupported,
-			Message: "The engines of this server cannot constrain the output."}
+		return nil
 	}
-	return nil
+	if fault, ok := errors.AsType[*apierr.Error](err); ok && fault.Param == "" {
+		fault.Param = demands(c.req)[0]
+	}
+	return err
 }
 
 // demands returns the fields of a request that demand something of the output.
@@ -153,8 +164,13 @@ func demands(r *block.Request) (list []string) {
 	return list
 }
 
-// announce names the fields without effect.
+// announce names the fields without effect, also those without one at the chosen engine.
 func (c *call) announce(h http.Header) {
+	for _, name := range c.place.engine.kind.Traits().Drops {
+		if given(c.req, name) {
+			c.ignored = append(c.ignored, name)
+		}
+	}
 	if len(c.ignored) == 0 {
 		return
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/weft-go/weft/examples/engine/upstream"
 	"github.com/weft-go/weft/examples/gateway/serve"
 )
 
@@ -39,7 +40,11 @@ func fieldsRig(t *testing.T, unconstrained bool, constraints ...bool) (*recorder
 	engine := &recorder{}
 	o := serve.Options{Model: "m", Prompts: hermesModel(), Transport: engine, Unconstrained: unconstrained, HealthInterval: -1}
 	for i, able := range constraints {
-		o.Engines = append(o.Engines, serve.Engine{URL: fmt.Sprint("http://e", i), Constraints: able})
+		var kind upstream.Kind = upstream.Embedded{}
+		if able {
+			kind = upstream.VLLM{}
+		}
+		o.Engines = append(o.Engines, serve.Engine{URL: fmt.Sprint("http://e", i), Kind: kind})
 	}
 	g, err := serve.New(&o)
 	require.NoError(t, err)
@@ -119,7 +124,7 @@ func TestConstraintsRetry(t *testing.T) {
 		}
 		return answerOf(200, whole), nil
 	}}
-	g := stubbed(t, 2, s, func(o *serve.Options) { o.HealthInterval, o.Engines[1].Constraints = -1, true })
+	g := stubbed(t, 2, s, func(o *serve.Options) { o.HealthInterval, o.Engines[1].Kind = -1, upstream.VLLM{} })
 	defer g.Close()
 	w := httptest.NewRecorder()
 	g.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/chat/completions", strings.NewReader(fieldsChat+`"tool_choice":"required"}`)))

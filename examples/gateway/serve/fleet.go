@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weft-go/weft/examples/engine/upstream"
 	"github.com/weft-go/weft/kvhash/index"
 	"github.com/weft-go/weft/protocols/intent"
 	"github.com/weft-go/weft/router"
@@ -43,9 +44,9 @@ type engine struct {
 	id          index.WorkerID
 	name        string
 	url, apiKey string
-	hints       *intent.Target
+	hints       *intent.Target // nil if it takes none
 	client      *http.Client
-	constraints bool
+	kind        upstream.Kind
 
 	health // under fleet.mu
 }
@@ -93,10 +94,13 @@ func (f *fleet) add(e *Engine, rt http.RoundTripper) error {
 	case e.MaxRequests < 0:
 		return fmt.Errorf("engine %q: MaxRequests must not be negative (got %d)", e.Name, e.MaxRequests)
 	}
-	hints := e.Hints
-	if hints == nil {
+	kind, hints := e.Kind, e.Hints
+	if kind == nil {
+		kind = upstream.Embedded{}
+	}
+	if dialect := kind.Traits().Hints; hints == nil && dialect != "" {
 		var err error
-		if hints, err = intent.NewTarget("vllm", ""); err != nil {
+		if hints, err = intent.NewTarget(dialect, ""); err != nil {
 			return err
 		}
 	}
@@ -105,7 +109,7 @@ func (f *fleet) add(e *Engine, rt http.RoundTripper) error {
 	if err != nil {
 		return err
 	}
-	en := &engine{id: id, name: name, url: url, apiKey: e.APIKey, hints: hints, constraints: e.Constraints, client: newClient(rt)}
+	en := &engine{id: id, name: name, url: url, apiKey: e.APIKey, hints: hints, kind: kind, client: newClient(rt)}
 	f.engines[id], f.order = en, append(f.order, en)
 	if e.Events != nil {
 		cancel, err := e.Events(newStream(f.router.Index(), id, e, f.log.With("engine", name)))

@@ -31,6 +31,7 @@ const (
 	minPause     = 2 * time.Second
 	maxPause     = time.Minute
 	probeTimeout = 5 * time.Second
+	maxDrain     = 4 << 10 // bytes that are read of the response to a probe, so that its connection can be used again
 )
 
 // health is the state of an engine. fleet.mu guards it.

@@ -144,6 +144,9 @@ func (c *call) follow() {
 
 // engineHints returns the hints in the dialect of an engine.
 func (c *call) engineHints(ctx context.Context, e *engine) intent.Out {
+	if e.hints == nil {
+		return intent.Out{}
+	}
 	in := c.route.Intent
 	in.RequestID = c.unique
 	out := e.hints.Emit(&in)

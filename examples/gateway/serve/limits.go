@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/weft-go/weft/examples/engine/upstream"
 	"github.com/weft-go/weft/protocols/apierr"
 	"github.com/weft-go/weft/tokenizers"
 )
@@ -141,22 +142,22 @@ func newQuota(limit, longest int) quota {
 }
 
 // take subtracts a step. If the quota does not suffice, it shortens the step to what does and reports false.
-func (q *quota) take(st *step) bool {
+func (q *quota) take(st *upstream.Step) bool {
 	q.steps--
-	if len(st.ids) > 0 {
-		if len(st.ids) > q.tokens {
-			st.ids = st.ids[:q.tokens]
-			st.text = nil
+	if len(st.IDs) > 0 {
+		if len(st.IDs) > q.tokens {
+			st.IDs = st.IDs[:q.tokens]
+			st.Text = nil
 			q.tokens = 0
 			return false
 		}
-		q.tokens -= len(st.ids)
+		q.tokens -= len(st.IDs)
 	} else {
-		if len(st.text) > q.bytes {
-			st.text = nil
+		if len(st.Text) > q.bytes {
+			st.Text = nil
 			return false
 		}
-		q.bytes -= len(st.text)
+		q.bytes -= len(st.Text)
 	}
 	return q.steps > 0
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/weft-go/weft/examples/engine/upstream"
+
 	"github.com/weft-go/weft/protocols/apierr"
 	"github.com/weft-go/weft/tokenizers/mini"
 )
@@ -67,10 +69,10 @@ func TestLongestToken(t *testing.T) {
 		require.LessOrEqual(t, len(tok.AppendDecode(nil, []uint32{uint32(id)}, false)), longest)
 	}
 	q := newQuota(2, longest)
-	require.True(t, q.take(&step{ids: []uint32{1, 2}}))
-	require.True(t, q.take(&step{ids: []uint32{3}}), "a stop token")
-	last := step{ids: []uint32{4}, text: []byte("x")}
+	require.True(t, q.take(&upstream.Step{IDs: []uint32{1, 2}}))
+	require.True(t, q.take(&upstream.Step{IDs: []uint32{3}}), "a stop token")
+	last := upstream.Step{IDs: []uint32{4}, Text: []byte("x")}
 	require.False(t, q.take(&last))
-	require.Empty(t, last.ids)
-	require.Empty(t, last.text)
+	require.Empty(t, last.IDs)
+	require.Empty(t, last.Text)
 }

@@ -32,6 +32,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/weft-go/weft/examples/engine/upstream"
 	"github.com/weft-go/weft/examples/gateway/serve"
 	"github.com/weft-go/weft/kvhash/index"
 	"github.com/weft-go/weft/parsers/family"
@@ -495,7 +496,7 @@ func forceCalls(t *testing.T, engine string, model *prompt.Model) (n int) {
 	var calls []serve.ToolCall
 	records := make(chan serve.Record, 1)
 	g, err := serve.New(&serve.Options{
-		Model: "tiny", Prompts: model, BlockSize: liveBlock, Engines: []serve.Engine{{URL: engine, Constraints: true}},
+		Model: "tiny", Prompts: model, BlockSize: liveBlock, Engines: []serve.Engine{{URL: engine, Kind: upstream.VLLM{}}},
 		OnToolCall: func(_ context.Context, c serve.ToolCall) { calls = append(calls, c) },
 		OnDone:     func(r serve.Record) { records <- r },
 		Logger:     slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),

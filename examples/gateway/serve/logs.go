@@ -4,11 +4,10 @@ package serve
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
-	"regexp"
 	"strings"
 
+	"github.com/weft-go/weft/examples/engine/upstream"
 	"github.com/weft-go/weft/protocols/apierr"
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/event"
@@ -40,7 +39,7 @@ func (l logged) LogValue() slog.Value {
 			attrs = append(attrs, a)
 		}
 	}
-	fault, fromEngine := errors.AsType[*engineFault](l.error)
+	fault, fromEngine := errors.AsType[*upstream.Fault](l.error)
 	switch {
 	case fromEngine:
 		attrs = append(attrs, slog.String("cause", fault.Error()))
@@ -57,48 +56,4 @@ func (l logged) LogValue() slog.Value {
 func reason(l block.Loss) string {
 	why, _, _ := strings.Cut(l.Why, ": ")
 	return why
-}
-
-// An engineFault is an error that an engine sent. Its text contains no text of requests and responses.
-type engineFault struct {
-	status  int    // of HTTP, or 0 in a stream
-	code    string // may be empty
-	bytes   int    // size of the body
-	message string // "" if it may quote the request
-}
-
-// Error implements error.
-func (e *engineFault) Error() string {
-	out := "engine: error in stream"
-	if e.status != 0 {
-		out = fmt.Sprintf("engine: HTTP %d", e.status)
-	}
-	if e.code != "" {
-		out += fmt.Sprintf(", %.50s", e.code)
-	}
-	if e.message != "" {
-		return out + ": " + excerpt(e.message)
-	}
-	return fmt.Sprintf("%s, %d bytes", out, e.bytes)
-}
-
-// quoted matches the beginning of what an engine's message may quote: engines get prompts as lists of token ids.
-var quoted = regexp.MustCompile(`\[\s*\d|"?(input|prompt|text|content)"?'?\s*[:=]`)
-
-// maxExcerpt is the maximum length of an engine's message in the log, in bytes.
-const maxExcerpt = 200
-
-// excerpt returns the beginning of an engine's message.
-func excerpt(message string) string {
-	end := len(message)
-	if at := quoted.FindStringIndex(message); at != nil {
-		end = at[0]
-	}
-	if end > maxExcerpt {
-		end = maxExcerpt
-	}
-	if end < len(message) {
-		return fmt.Sprintf("%s… (%d bytes)", message[:end], len(message))
-	}
-	return message
 }

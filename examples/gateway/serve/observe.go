@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/weft-go/weft/examples/engine/upstream"
 	"github.com/weft-go/weft/protocols/apierr"
 	"github.com/weft-go/weft/protocols/event"
 	"github.com/weft-go/weft/router/policy"
@@ -77,8 +78,8 @@ type pace struct {
 }
 
 // add counts the tokens of a step. Text without ids is treated as one token.
-func (p *pace) add(st *step) {
-	if n := len(st.ids); st.choice == 0 && (n > 0 || len(st.text) > 0) {
+func (p *pace) add(st *upstream.Step) {
+	if n := len(st.IDs); st.Choice == 0 && (n > 0 || len(st.Text) > 0) {
 		p.tokens += max(n, 1)
 	}
 }

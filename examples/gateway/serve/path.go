@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weft-go/weft/examples/engine/upstream"
 	"github.com/weft-go/weft/kvhash"
 	"github.com/weft-go/weft/protocols/apierr"
 	"github.com/weft-go/weft/protocols/block"
@@ -49,14 +50,14 @@ type call struct {
 	choices     []choice
 	notices     notices
 	signer      *replay.Signer
-	layout      preamble.Prompt  // order in which the template writes system text and tools
-	early       event.Dispatcher // calls Options.OnToolCall and OnReasoning
-	*deployment                  // of the request's model
-	model       *prompt.Model    // with the family that decodes the output
-	text        *prompt.Prompt   // rendered
-	prompt      []uint32         // its token ids
-	tag         []byte           // what the request demands of the output, for the engine; nil if it demands nothing
-	ignored     []string         // fields of the request without effect
+	layout      preamble.Prompt          // order in which the template writes system text and tools
+	early       event.Dispatcher         // calls Options.OnToolCall and OnReasoning
+	*deployment                          // of the request's model
+	model       *prompt.Model            // with the family that decodes the output
+	text        *prompt.Prompt           // rendered
+	prompt      []uint32                 // its token ids
+	tags        map[upstream.Kind][]byte // what the request demands of the output, for each kind of engine
+	ignored     []string                 // fields of the request without effect
 	route       router.Request
 	place       *placement
 
@@ -96,12 +97,12 @@ func (g *Gateway) respond(w http.ResponseWriter, r *http.Request, a *wire.API) {
 		return
 	}
 	c.client.spend(c.begun, len(c.prompt))
-	c.announce(w.Header())
 	c.follow()
 	if err = c.choose(r.Context()); err != nil {
 		c.decline(w, r, err)
 		return
 	}
+	c.announce(w.Header())
 	defer func() { c.leave((*router.Ticket).Cancel) }() // no effect after finish; releases the reservation if relay panics
 	err = c.relay(w, r)
 	c.finish(r.Context(), err)
@@ -165,7 +166,7 @@ func (c *call) read(w http.ResponseWriter, r *http.Request) error {
 func (c *call) open() (event.Event, error) {
 	c.choices = make([]choice, choices(c.req))
 	for i := range c.choices {
-		opt := &prompt.DecoderOptions{ID: c.unique, Choice: int32(i), EngineStops: true, MaxTokens: c.room()}
+		opt := &prompt.DecoderOptions{ID: c.unique, Choice: int32(i), EngineStops: c.place.engine.kind.Traits().Stops, MaxTokens: c.room()}
 		if i > 0 {
 			opt.Shared = c.choices[0].dec
 		}
@@ -333,7 +334,7 @@ func (c *call) encoder() *wire.Encoder {
 // must flush what remains, also after an error. If an engine fails before the client has some of its output, pump tries
 // another one.
 func (c *call) pump(ctx context.Context) error {
-	req := newCompletionRequest(c.deployment.name, len(c.prompt), c.choices, c.tag, &c.g.bodies)
+	req := &engineRequest{Request: upstream.Request{Model: c.deployment.name, Client: c.req, Prompt: c.text, Choices: len(c.choices)}, bodies: &c.g.bodies}
 	defer req.release()
 	c.listen(ctx)
 	for {
@@ -362,8 +363,9 @@ func (c *call) pump(ctx context.Context) error {
 }
 
 // receive sends the prompt to the chosen engine and reads its output. fault is the error of the engine, err any other.
-func (c *call) receive(ctx context.Context, req *completionRequest) (fault, err error) {
+func (c *call) receive(ctx context.Context, req *engineRequest) (fault, err error) {
 	e := c.place.engine
+	req.prepare(e.kind, c.tags[e.kind], c.choices[0].dec)
 	steps, fault := e.complete(ctx, c.unique, req, c.engineHints(ctx, e))
 	if fault != nil {
 		return fault, nil
@@ -371,7 +373,7 @@ func (c *call) receive(ctx context.Context, req *completionRequest) (fault, err 
 	c.pace = pace{}
 	received := false // output arrived since the last pause
 	for st, fault := range steps {
-		if st.pause {
+		if st.Pause {
 			if !received {
 				continue
 			}
@@ -390,19 +392,22 @@ func (c *call) receive(ctx context.Context, req *completionRequest) (fault, err 
 			return fault, nil
 		case fault != nil: // the output is complete; only the usage is missing
 			c.g.opt.Logger.Warn("engine failed after output", "request", c.id, "err", loggable(fault))
-		case st.usage != nil:
+		case st.Usage != nil:
 			u := c.choices[0].dec.Usage()
-			u.Output = st.usage.Output
-			if !st.usage.CachedEstimated {
-				u.Cached, u.CachedEstimated = st.usage.Cached, false
+			if st.Usage.Output > 0 {
+				u.Output = st.Usage.Output
+			}
+			if !st.Usage.CachedEstimated {
+				u.Cached, u.CachedEstimated = st.Usage.Cached, false
 			}
 			c.choices[0].dec.SetUsage(u)
 		default:
-			cut, err := c.advance(&c.choices[st.choice], &st)
+			cut, err := c.advance(&c.choices[st.Choice], &st)
 			if err != nil {
 				return nil, err
 			}
 			if cut && !c.unfinished() {
+				c.report(time.Now())
 				return nil, nil // the engine would continue
 			}
 		}
@@ -416,42 +421,47 @@ func (c *call) unfinished() bool {
 	return slices.ContainsFunc(c.choices, func(ch choice) bool { return ch.why == event.None })
 }
 
-// advance adds a step to a choice. It reports whether it cut the choice because the engine exceeds the limit that it was
-// given.
-func (c *call) advance(ch *choice, st *step) (cut bool, err error) {
+// advance adds a step to a choice. It reports whether it ended the choice and the engine has not: at a stop of the request
+// that the engine was not given, or because the engine exceeds the limit that it was given.
+func (c *call) advance(ch *choice, st *upstream.Step) (cut bool, err error) {
 	if ch.why != event.None {
 		return false, nil // output after the finish reason
 	}
 	if !ch.left.take(st) {
 		c.g.opt.Logger.Warn("engine exceeds max_tokens", "request", c.id, "engine", c.rec.Worker)
-		cut, st.finish, st.stop = true, event.Length, ""
+		cut, st.Finish, st.Stop = true, event.Length, ""
 	}
-	if err := c.produced(len(st.text)); err != nil {
+	if err := c.produced(len(st.Text)); err != nil {
 		return cut, err
 	}
-	if c.rec.FirstByte == 0 && (len(st.text) > 0 || len(st.ids) > 0) {
+	if c.rec.FirstByte == 0 && (len(st.Text) > 0 || len(st.IDs) > 0) {
 		c.rec.FirstByte = time.Since(c.begun)
 		c.place.ticket.FirstToken(time.Now())
 	}
 	c.pace.add(st)
 	c.decode(ch.dec, st)
-	if err := c.deliver(ch); err != nil || st.finish == event.None {
+	ended := ch.dec.Done()
+	if err := c.deliver(ch); err != nil || st.Finish == event.None && !ended {
 		return cut, err
 	}
-	ch.why = st.finish
-	ch.dec.SetFinish(st.finish, st.stop)
+	if !ended {
+		ch.dec.SetFinish(st.Finish, st.Stop)
+	}
 	c.events = ch.dec.Finish(c.events[:0])
-	return cut, c.deliver(ch)
+	if ch.why = st.Finish; ended {
+		ch.why = c.events[len(c.events)-1].Why
+	}
+	return cut || ended && st.Finish == event.None, c.deliver(ch)
 }
 
 // decode decodes a step into c.events.
-func (c *call) decode(dec *prompt.Decoder, st *step) {
-	ids := st.ids
+func (c *call) decode(dec *prompt.Decoder, st *upstream.Step) {
+	ids := st.IDs
 	if len(ids) == 0 {
-		c.events = dec.Append(c.events[:0], string(st.text))
+		c.events = dec.Append(c.events[:0], string(st.Text))
 		return
 	}
-	if last := len(ids) - 1; st.stopID == int64(ids[last]) { // the engine's stop token counts as output, but is not decoded
+	if last := len(ids) - 1; st.StopID == int64(ids[last]) { // the engine's stop token counts as output, but is not decoded
 		ids = ids[:last]
 		u := dec.Usage()
 		u.Output++

@@ -4,22 +4,20 @@ package serve
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"sync"
 
+	"github.com/weft-go/weft/examples/engine/upstream"
 	"github.com/weft-go/weft/protocols/intent"
+	"github.com/weft-go/weft/tokenizers/prompt"
 )
 
-// completionRequest is a request to an engine's /v1/completions. Its body has six bytes per token of the prompt, in
-// memory that later requests use again. The memory is returned when release was called and the HTTP client has closed
-// all readers of the body.
-type completionRequest struct {
-	choices int
-	prompt  int // tokens
-	limit   int // maximum number of output tokens
-
+// engineRequest is a request to an engine. Its body has six bytes per token of the prompt, in memory that later requests
+// use again. The memory is returned when release was called and the HTTP client has closed all readers of the body.
+type engineRequest struct {
+	upstream.Request
+	kind   upstream.Kind // for which the body is; nil if there is none yet
 	bodies *bodies
 
 	mu       sync.Mutex
@@ -30,27 +28,27 @@ type completionRequest struct {
 	released bool
 }
 
-// newCompletionRequest returns the request for the choices of a response, whose decoders are alike, with a constraint
-// that is nil or a structural tag. The caller must call release when it makes no further attempts.
-func newCompletionRequest(model string, prompt int, choices []choice, constraint []byte, bodies *bodies) *completionRequest {
-	dec := choices[0].dec
-	r := &completionRequest{choices: len(choices), prompt: prompt, limit: dec.Limit(), bodies: bodies}
-	r.body = dec.AppendRequest(bodies.get(), model)
+// prepare writes the body for a kind of engine, with its constraint, unless it is the last one's. dec is the decoder of the
+// first choice. Bodies that were attached before can no longer be read.
+func (r *engineRequest) prepare(kind upstream.Kind, constraint []byte, dec *prompt.Decoder) {
+	r.Decoder = dec
+	if r.kind == kind {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.body == nil {
+		r.body = r.bodies.get()
+	}
+	r.kind, r.Constraint = kind, constraint
+	r.attempt++
+	r.body = kind.AppendRequest(r.body[:0], &r.Request)
 	r.base = len(r.body) - 1
-	if r.choices > 1 {
-		r.body = fmt.Appendf(r.body[:r.base], `,"n":%d`, r.choices)
-		r.base = len(r.body)
-	}
-	if constraint != nil {
-		r.body = append(append(r.body[:r.base], `,"response_format":`...), constraint...)
-		r.base = len(r.body)
-	}
-	return r
 }
 
 // attach makes the body with hints, which are fields that it does not have, the body of hr. Bodies that were attached
 // before can no longer be read.
-func (r *completionRequest) attach(hr *http.Request, hints *intent.Out) error {
+func (r *engineRequest) attach(hr *http.Request, hints *intent.Out) error {
 	// The hints are encoded alone, because an edit of the body would scan the ids of the prompt.
 	fields, err := hints.AppendBody(nil, []byte("{}"))
 	if err != nil {
@@ -75,7 +73,7 @@ func (r *completionRequest) attach(hr *http.Request, hints *intent.Out) error {
 var errNoBody = errors.New("serve: the body of an earlier attempt is gone")
 
 // reader returns a reader of the body from its start.
-func (r *completionRequest) reader(attempt int) (io.ReadCloser, error) {
+func (r *engineRequest) reader(attempt int) (io.ReadCloser, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.attempt != attempt || r.body == nil {
@@ -86,7 +84,7 @@ func (r *completionRequest) reader(attempt int) (io.ReadCloser, error) {
 }
 
 // release ends the attempts.
-func (r *completionRequest) release() {
+func (r *engineRequest) release() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.released = true
@@ -94,7 +92,7 @@ func (r *completionRequest) release() {
 }
 
 // free returns the memory of the body if it is no longer used. r.mu must be held.
-func (r *completionRequest) free() {
+func (r *engineRequest) free() {
 	if r.released && r.open == 0 && r.body != nil {
 		r.bodies.put(r.body)
 		r.body = nil
@@ -104,7 +102,7 @@ func (r *completionRequest) free() {
 // A bodyReader reads the body of one attempt. An HTTP client may read and close it after it has returned from a failed
 // request, in another goroutine.
 type bodyReader struct {
-	of      *completionRequest
+	of      *engineRequest
 	attempt int
 	at      int
 	closed  bool

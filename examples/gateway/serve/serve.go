@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weft-go/weft/examples/engine/upstream"
 	"github.com/weft-go/weft/kvhash/index"
 	"github.com/weft-go/weft/protocols/apierr"
 	"github.com/weft-go/weft/protocols/catalog"
@@ -138,14 +139,14 @@ type Engine struct {
 	// PrefillPerSecond is the prefill speed that the router assumes, in prompt tokens per second. 0 means that the router begins with
 	// 70,000 and learns the rates of all engines.
 	PrefillPerSecond float64
-	// Hints specifies the hints that the engine accepts. nil means vLLM without options.
+	// Hints specifies the hints that the engine accepts. nil means the hints of its kind without options.
 	Hints *intent.Target
 	// Events adds the cache events of the engine to a stream until cancel is called; see the embedded engine and package
 	// zmq. If nil, the router predicts the contents of the cache from the prompts sent to the engine. The size of the
 	// engine's blocks must be Options.BlockSize.
 	Events func(*index.Stream) (cancel func(), err error)
-	// Constraints specifies that the engine takes structural tags as response_format, as vLLM and SGLang do.
-	Constraints bool
+	// Kind specifies how the engine is asked and what it can do. nil means [upstream.Embedded].
+	Kind upstream.Kind
 	// Copies specifies that the events report every copy of a block, as vLLM's do; see index.StreamOptions.
 	Copies bool
 }

@@ -290,7 +290,10 @@ func TestRefusals(t *testing.T) {
 		{400, `{"message":"maximum context length is 9000000 tokens, whatever that is","code":400}`, 400, "invalid_request_error", "whatever that is"},
 		{400, `<html>secret</html>`, 502, "server_error", "engine failed"},
 		{400, ``, 502, "server_error", "engine failed"},
-		{422, `{"error":{"message":"secret"}}`, 502, "server_error", "engine failed"},
+		{422, `{"error":{"message":"no such field"}}`, 400, "invalid_request_error", "no such field"},
+		{404, `{"error":{"message":"The model m does not exist."}}`, 502, "server_error", "the engine refused the request: The model m does not exist."},
+		{401, `{"error":{"message":"secret"}}`, 502, "server_error", "the engine does not accept the key of this server"},
+		{500, `{"error":{"message":"secret"}}`, 502, "server_error", "engine failed"},
 	} {
 		t.Run(tt.output, func(t *testing.T) {
 			engine := engineOf(t, func(w http.ResponseWriter) {

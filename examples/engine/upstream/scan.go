@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package upstream
 
 import (
 	"math"
@@ -13,7 +13,7 @@ import (
 // would compare without regard to case, numbers that are not integers, nested values, surrogates, and malformed chunks.
 
 // scan decodes a chunk with output only. It reports false if the chunk is anything else.
-func (r *chunkReader) scan(dst []step, data []byte) ([]step, bool) {
+func (r *chunkReader) scan(dst []Step, data []byte) ([]Step, bool) {
 	r.ids, r.text = r.ids[:0], r.text[:0]
 	s := chunkScanner{b: data}
 	from := len(dst)
@@ -50,7 +50,7 @@ func (r *chunkReader) scan(dst []step, data []byte) ([]step, bool) {
 }
 
 // choices scans the array of choices.
-func (r *chunkReader) choices(dst []step, s *chunkScanner) ([]step, bool) {
+func (r *chunkReader) choices(dst []Step, s *chunkScanner) ([]Step, bool) {
 	if !s.take('[') {
 		return dst, false
 	}
@@ -58,7 +58,7 @@ func (r *chunkReader) choices(dst []step, s *chunkScanner) ([]step, bool) {
 		return dst, true
 	}
 	for {
-		dst = append(dst, step{stopID: -1})
+		dst = append(dst, Step{StopID: -1})
 		if !r.choice(&dst[len(dst)-1], s) {
 			return dst, false
 		}
@@ -69,7 +69,7 @@ func (r *chunkReader) choices(dst []step, s *chunkScanner) ([]step, bool) {
 }
 
 // choice scans an element of choices.
-func (r *chunkReader) choice(st *step, s *chunkScanner) bool {
+func (r *chunkReader) choice(st *Step, s *chunkScanner) bool {
 	if !s.take('{') {
 		return false
 	}
@@ -82,17 +82,17 @@ func (r *chunkReader) choice(st *step, s *chunkScanner) bool {
 			var n uint64
 			n, ok = s.uint()
 			ok = ok && !index && n < uint64(r.n)
-			st.choice, index = int(n), true
+			st.Choice, index = int(n), true
 		case "text":
 			if !text {
 				text = true
-				st.text, ok = s.text(&r.text)
+				st.Text, ok = s.text(&r.text)
 			}
 		case "token_ids":
 			if ok = s.literal("null"); !ok && !ids {
 				from := len(r.ids)
 				r.ids, ok = s.uints(r.ids)
-				st.ids = r.ids[from:len(r.ids):len(r.ids)]
+				st.IDs = r.ids[from:len(r.ids):len(r.ids)]
 			}
 			ok, ids = ok && !ids, true
 		case "finish_reason", "stop_reason":

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package probe identifies a running engine and the models that it serves: vLLM, SGLang, llama.cpp and others with an OpenAI
-// API report them at /v1/models; vLLM and SGLang also report the size of their cache blocks, and vLLM where it publishes
-// cache events.
-package probe
+package upstream
 
 import (
 	"bufio"
@@ -27,25 +24,15 @@ import (
 	"github.com/weft-go/weft/protocols/apierr"
 )
 
-// The kinds of engines that [Ask] knows.
-const (
-	VLLM     = "vllm"
-	SGLang   = "sglang"
-	LlamaCPP = "llamacpp"
-	Embedded = "embedded" // examples/engine
-)
-
-// kinds are the values of owned_by in /v1/models.
-var kinds = map[string]string{"vllm": VLLM, "sglang": SGLang, "llamacpp": LlamaCPP, "weft": Embedded}
-
 // An Engine is the description that an engine gives of itself. Fields that it does not report are zero.
 type Engine struct {
 	URL       string // base address, without /v1
-	Kind      string // one of the kinds above
+	Kind      Kind   // nil if unknown
 	Owner     string // owned_by in /v1/models, from which Kind is inferred
 	Version   string
 	Models    []Model
 	BlockSize int // tokens per cache block
+	Slots     int // requests at the same time
 	Events    []Source
 
 	client *http.Client
@@ -103,28 +90,25 @@ func Ask(ctx context.Context, address, key string) (*Engine, error) {
 	if len(e.Models) == 0 {
 		return nil, fmt.Errorf("probe: %s serves no model", e.URL)
 	}
-	e.Kind = kinds[e.Owner]
-	var err error
-	switch e.Kind {
-	case VLLM, Embedded:
-		var version struct{ Version string }
-		err = e.get(ctx, "/version", &version)
-		e.Version = version.Version
-		err = cmp.Or(optional(err), optional(e.readMetrics(ctx)), optional(e.readSources(ctx)))
-	case SGLang:
-		err = optional(e.readServerInfo(ctx))
+	for _, k := range Kinds() {
+		if k.Traits().Owner == e.Owner {
+			e.Kind = k
+			return e, k.Probe(ctx, e)
+		}
 	}
-	return e, err
+	return e, nil
 }
 
-// optional returns nil for the error of a request that the engine refused.
+// optional returns nil for the error of a request that the engine refused, unless it refused the key.
 func optional(err error) error {
-	var refused *apierr.Error
-	if errors.As(err, &refused) {
+	if _, ok := errors.AsType[*apierr.Error](err); ok && !errors.Is(err, errKey) {
 		return nil
 	}
 	return err
 }
+
+// errKey reports that the engine does not accept the key.
+var errKey = errors.New("the engine does not accept the key")
 
 // get reads a JSON value.
 func (e *Engine) get(ctx context.Context, path string, to any) error {
@@ -156,6 +140,9 @@ func (e *Engine) do(ctx context.Context, method, path string, body []byte) ([]by
 	out, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))
 	if err == nil && resp.StatusCode != http.StatusOK {
 		err = fmt.Errorf("HTTP %d: %w", resp.StatusCode, apierr.Parse(resp.StatusCode, out))
+		if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
+			err = fmt.Errorf("%w: %w", errKey, err)
+		}
 	}
 	return out, err
 }
@@ -196,20 +183,6 @@ func (e *Engine) readSources(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// readServerInfo reads SGLang's /server_info.
-func (e *Engine) readServerInfo(ctx context.Context) error {
-	var info struct {
-		Version  string `json:"version"`
-		PageSize int    `json:"page_size"`
-	}
-	err := e.get(ctx, "/server_info", &info)
-	if err != nil && optional(err) == nil {
-		err = e.get(ctx, "/get_server_info", &info) // before 0.5
-	}
-	e.Version, e.BlockSize = info.Version, info.PageSize
-	return err
 }
 
 // reach returns the address at which a socket of the engine can be reached from here: with the engine's host instead of a

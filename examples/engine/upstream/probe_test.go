@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package probe_test
+package upstream_test
 
 import (
 	"errors"
@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/weft-go/weft/examples/engine/probe"
+	"github.com/weft-go/weft/examples/engine/upstream"
 	"github.com/weft-go/weft/examples/engine/vllm"
 	"github.com/weft-go/weft/tokenizers/mini"
 )
@@ -33,7 +33,7 @@ func serve(t *testing.T, replies map[string]string) string {
 	return s.URL
 }
 
-// The responses are those of vLLM 0.32.0 (shortened), and of SGLang and llama.cpp as documented.
+// The responses are those of vLLM 0.32.0 and llama.cpp, build 11434 (shortened), and of SGLang as documented.
 func TestAsk(t *testing.T) {
 	url := serve(t, map[string]string{
 		"/v1/models": `{"object":"list","data":[{"id":"tiny","object":"model","created":1,"owned_by":"vllm","root":"/models/tiny","parent":null,"max_model_len":32768},` +
@@ -42,24 +42,27 @@ func TestAsk(t *testing.T) {
 		"/metrics":          "# TYPE vllm:cache_config_info gauge\nvllm:cache_config_info{_block_size_resolved=\"True\",block_size=\"32\",cache_dtype=\"auto\",engine=\"0\"} 1.0\n",
 		"/kv_event_sources": `{"1":{"enable_kv_cache_events":true,"publisher":"zmq","endpoint":"tcp://*:5558","replay_endpoint":"tcp://*:5658","topic":"kv"},"0":{"enable_kv_cache_events":true,"publisher":"zmq","endpoint":"tcp://10.0.0.9:5557","replay_endpoint":null,"topic":""},"2":{"enable_kv_cache_events":false,"publisher":"null"}}`,
 	})
-	e, err := probe.Ask(t.Context(), url+"/v1/", "")
+	e, err := upstream.Ask(t.Context(), url+"/v1/", "")
 	require.NoError(t, err)
-	require.Equal(t, probe.VLLM, e.Kind)
+	require.Equal(t, upstream.VLLM{}, e.Kind)
 	require.Equal(t, "0.32.0", e.Version)
-	require.Equal(t, []probe.Model{{ID: "tiny", Root: "/models/tiny", Window: 32768}, {ID: "sql", Root: "/adapters/sql", Parent: "tiny"}}, e.Models)
+	require.Equal(t, []upstream.Model{{ID: "tiny", Root: "/models/tiny", Window: 32768}, {ID: "sql", Root: "/adapters/sql", Parent: "tiny"}}, e.Models)
 	require.Equal(t, 32, e.BlockSize)
-	require.Equal(t, []probe.Source{{Rank: 0, Events: "tcp://10.0.0.9:5557"}, {Rank: 1, Events: "tcp://127.0.0.1:5558", Replay: "tcp://127.0.0.1:5658", Listens: true, Topic: "kv"}}, e.Events)
+	require.Equal(t, []upstream.Source{{Rank: 0, Events: "tcp://10.0.0.9:5557"}, {Rank: 1, Events: "tcp://127.0.0.1:5558", Replay: "tcp://127.0.0.1:5658", Listens: true, Topic: "kv"}}, e.Events)
 
-	e, err = probe.Ask(t.Context(), serve(t, map[string]string{
+	e, err = upstream.Ask(t.Context(), serve(t, map[string]string{
 		"/v1/models":       `{"data":[{"id":"m","owned_by":"sglang","root":"m","max_model_len":4096}]}`,
 		"/get_server_info": `{"version":"0.5.23","page_size":64}`,
 	}), "")
 	require.NoError(t, err)
-	require.Equal(t, []any{probe.SGLang, "0.5.23", 64}, []any{e.Kind, e.Version, e.BlockSize})
+	require.Equal(t, []any{upstream.SGLang{}, "0.5.23", 64}, []any{e.Kind, e.Version, e.BlockSize})
 
-	e, err = probe.Ask(t.Context(), serve(t, map[string]string{"/v1/models": `{"data":[{"id":"m.gguf","owned_by":"llamacpp","meta":{"n_ctx":8192}}]}`}), "")
+	e, err = upstream.Ask(t.Context(), serve(t, map[string]string{
+		"/v1/models": `{"data":[{"id":"m","owned_by":"llamacpp","meta":{"n_ctx":8192,"n_ctx_train":8192}}]}`,
+		"/props":     `{"default_generation_settings":{"params":{},"n_ctx":4096},"total_slots":2,"model_path":"/models/m.gguf","build_info":"b1-unknown"}`,
+	}), "")
 	require.NoError(t, err)
-	require.Equal(t, []any{probe.LlamaCPP, 8192}, []any{e.Kind, e.Models[0].Window})
+	require.Equal(t, []any{upstream.LlamaCPP{}, "b1-unknown", 2, []upstream.Model{{ID: "m", Root: "/models/m.gguf", Window: 4096}}}, []any{e.Kind, e.Version, e.Slots, e.Models})
 }
 
 // The embedded engine tells the same.
@@ -68,9 +71,9 @@ func TestAskEmbedded(t *testing.T) {
 	defer engine.Close()
 	s := httptest.NewServer(engine)
 	defer s.Close()
-	e, err := probe.Ask(t.Context(), s.URL, "")
+	e, err := upstream.Ask(t.Context(), s.URL, "")
 	require.NoError(t, err)
-	require.Equal(t, []any{probe.Embedded, "embedded", []probe.Model{{ID: "m", Root: "m", Window: 4096}}, 64}, []any{e.Kind, e.Version, e.Models, e.BlockSize})
+	require.Equal(t, []any{upstream.Embedded{}, "embedded", []upstream.Model{{ID: "m", Root: "m", Window: 4096}}, 64}, []any{e.Kind, e.Version, e.Models, e.BlockSize})
 	ids, err := e.Tokenize(t.Context(), "m", "Hello, world!")
 	require.NoError(t, err)
 	require.Equal(t, mini.Load().AppendEncode(nil, "Hello, world!"), ids)
@@ -81,10 +84,10 @@ func TestAskErrors(t *testing.T) {
 		`{"data":[]}`: "serves no model",
 		`hello`:       "invalid character",
 	} {
-		_, err := probe.Ask(t.Context(), serve(t, map[string]string{"/v1/models": reply}), "")
+		_, err := upstream.Ask(t.Context(), serve(t, map[string]string{"/v1/models": reply}), "")
 		require.ErrorContains(t, err, want)
 	}
-	_, err := probe.Ask(t.Context(), "http://127.0.0.1:1", "")
+	_, err := upstream.Ask(t.Context(), "http://127.0.0.1:1", "")
 	require.ErrorContains(t, err, "http://127.0.0.1:1/v1/models: dial tcp 127.0.0.1:1")
 
 	broken := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -94,7 +97,7 @@ func TestAskErrors(t *testing.T) {
 		fmt.Fprint(w, `{"data":[{"id":"m","owned_by":"vllm"}]}`)
 	}))
 	defer broken.Close()
-	_, err = probe.Ask(t.Context(), broken.URL, "")
+	_, err = upstream.Ask(t.Context(), broken.URL, "")
 	require.ErrorContains(t, err, "/version: EOF", "the block size would be unknown")
 
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -109,12 +112,24 @@ func TestAskErrors(t *testing.T) {
 		fmt.Fprint(w, `{"data":[{"id":"m"}]}`)
 	}))
 	defer s.Close()
-	_, err = probe.Ask(t.Context(), s.URL, "")
+	_, err = upstream.Ask(t.Context(), s.URL, "")
 	require.ErrorContains(t, err, "HTTP 401")
 	require.ErrorContains(t, err, "no such key")
-	e, err := probe.Ask(t.Context(), s.URL, "k")
+	locked := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/v1/models" { // llama.cpp tells its models to everyone
+			w.WriteHeader(401)
+			fmt.Fprint(w, `{"error":{"message":"Invalid API Key","type":"authentication_error","code":401}}`)
+			return
+		}
+		fmt.Fprint(w, `{"data":[{"id":"m","owned_by":"llamacpp"}]}`)
+	}))
+	defer locked.Close()
+	_, err = upstream.Ask(t.Context(), locked.URL, "k")
+	require.ErrorContains(t, err, "/props: the engine does not accept the key")
+
+	e, err := upstream.Ask(t.Context(), s.URL, "k")
 	require.NoError(t, err)
-	require.Empty(t, e.Kind)
+	require.Nil(t, e.Kind)
 	_, err = e.Tokenize(t.Context(), "m", "x")
 	require.ErrorIs(t, err, errors.ErrUnsupported)
 }

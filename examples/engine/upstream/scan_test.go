@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package serve
+package upstream
 
 import (
 	"testing"
@@ -64,15 +64,15 @@ var chunkCases = []struct {
 
 // checkScan compares scan with encoding/json and returns whether scan decoded the chunk.
 func checkScan(t testing.TB, data []byte) bool {
-	before := step{choice: 9}
+	before := Step{Choice: 9}
 	r := chunkReader{n: 3, ids: []uint32{1}, text: []byte("x")}
-	got, ok := r.scan([]step{before}, data)
+	got, ok := r.scan([]Step{before}, data)
 	if !ok {
 		return false
 	}
-	want, err := appendSteps([]step{before}, data, 3)
+	want, err := appendSteps([]Step{before}, data, 3)
 	require.NoError(t, err, "%q", data)
-	opt := cmp.Options{cmp.AllowUnexported(step{}), cmpopts.EquateEmpty()}
+	opt := cmp.Options{cmp.AllowUnexported(Step{}), cmpopts.EquateEmpty()}
 	require.Empty(t, cmp.Diff(want, got, opt), "%q", data)
 	return true
 }
@@ -108,7 +108,7 @@ func FuzzScanEqualsUnmarshal(f *testing.F) {
 
 func TestScanDoesNotAllocate(t *testing.T) {
 	r := chunkReader{n: 3}
-	var steps []step
+	var steps []Step
 	for _, tt := range chunkCases {
 		if tt.quick {
 			data := []byte(tt.data)
@@ -123,7 +123,7 @@ func TestScanDoesNotAllocate(t *testing.T) {
 
 func BenchmarkChunk(b *testing.B) {
 	data := []byte(chunkCases[0].data)
-	var steps []step
+	var steps []Step
 	b.Run("way=scan", func(b *testing.B) {
 		r := chunkReader{n: 1}
 		b.SetBytes(int64(len(data)))

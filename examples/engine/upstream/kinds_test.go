@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package upstream_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/stretchr/testify/require"
+
+	"github.com/weft-go/weft/examples/engine/upstream"
+	"github.com/weft-go/weft/protocols/apierr"
+	"github.com/weft-go/weft/protocols/event"
+	"github.com/weft-go/weft/protocols/wire"
+	"github.com/weft-go/weft/tokenizers/mini"
+	"github.com/weft-go/weft/tokenizers/prompt"
+)
+
+// stream returns a stream of server-sent events.
+func stream(events ...string) io.ReadCloser {
+	return io.NopCloser(strings.NewReader("data: " + strings.Join(events, "\n\ndata: ") + "\n\n"))
+}
+
+// steps returns the steps of a stream but pauses.
+func steps(k upstream.Kind, n int, body io.ReadCloser) (out []upstream.Step, err error) {
+	for st, e := range k.Steps(body, n) {
+		if e != nil {
+			return out, e
+		}
+		if !st.Pause {
+			out = append(out, st)
+		}
+	}
+	return out, nil
+}
+
+// Events of llama.cpp, build 11434, without fields that are not read.
+const (
+	llamaProgress = `{"index":0,"content":"","tokens":[0],"stop":false,"tokens_predicted":0,"tokens_evaluated":8,"prompt_progress":{"total":8,"cache":7,"processed":7,"time_ms":0}}`
+	llamaLast     = `{"index":0,"stop":true,"stop_type":"%s","stopping_word":"","tokens_predicted":%d,"tokens_evaluated":8,"timings":{"cache_n":7,"prompt_n":1}}`
+)
+
+// llamaToken returns an event with a token, the n-th of its choice.
+func llamaToken(choice int, text string, id, n int) string {
+	return fmt.Sprintf(`{"index":%d,"content":%q,"tokens":[%d],"stop":false,"tokens_predicted":%d,"tokens_evaluated":8}`, choice, text, id, n)
+}
+
+func TestLlamaCPPSteps(t *testing.T) {
+	ids := func(choice int, ids ...uint32) upstream.Step {
+		return upstream.Step{Choice: choice, IDs: ids, StopID: -1}
+	}
+	usage := func(output int64) upstream.Step {
+		return upstream.Step{Usage: &event.Tokens{Prompt: 8, Cached: 7, Output: output}}
+	}
+	finish := func(st upstream.Step, why event.Why, id int64) upstream.Step {
+		st.Finish, st.StopID = why, id
+		return st
+	}
+	for _, tt := range []struct {
+		name   string
+		n      int
+		events []string
+		want   []upstream.Step
+	}{
+		{"limit", 1, []string{llamaProgress, llamaProgress, llamaToken(0, " a", 5, 1), llamaToken(0, "b", 6, 2), fmt.Sprintf(llamaLast, "limit", 2)},
+			[]upstream.Step{usage(0), ids(0, 5), ids(0, 6), finish(upstream.Step{}, event.Length, -1), usage(2)}},
+		{"stop token", 1, []string{llamaToken(0, "a", 5, 1), llamaToken(0, "", 2, 2), fmt.Sprintf(llamaLast, "eos", 2)},
+			[]upstream.Step{ids(0, 5), finish(ids(0, 2), event.Stop, 2), usage(2)}},
+		{"marker without text", 1, []string{llamaToken(0, "", 9, 1), llamaToken(0, "a", 5, 2), fmt.Sprintf(llamaLast, "limit", 2)},
+			[]upstream.Step{ids(0, 9), ids(0, 5), finish(upstream.Step{}, event.Length, -1), usage(2)}},
+		{"character of three tokens", 1, []string{llamaToken(0, "a", 5, 1), llamaToken(0, "漢", 8, 4), llamaToken(0, "b", 6, 5), fmt.Sprintf(llamaLast, "limit", 5)},
+			[]upstream.Step{ids(0, 5), {Text: []byte("漢"), StopID: -1}, ids(0, 6), finish(upstream.Step{}, event.Length, -1), usage(5)}},
+		{"two choices", 2, []string{llamaProgress, llamaToken(1, "a", 5, 1), llamaToken(0, "b", 6, 1), strings.Replace(fmt.Sprintf(llamaLast, "limit", 1), `"index":0`, `"index":1`, 1),
+			strings.Replace(fmt.Sprintf(llamaLast, "eos", 1), `"cache_n":7`, `"cache_n":8`, 1)},
+			[]upstream.Step{usage(0), ids(1, 5), ids(0, 6), finish(upstream.Step{Choice: 1}, event.Length, -1), finish(upstream.Step{}, event.Stop, -1), usage(2)}},
+	} {
+		got, err := steps(upstream.LlamaCPP{}, tt.n, stream(tt.events...))
+		require.NoError(t, err, tt.name)
+		require.Empty(t, cmp.Diff(tt.want, got, cmpopts.EquateEmpty()), tt.name)
+	}
+	for body, want := range map[string]string{
+		`{"error":{"code":500,"message":"Compute error.","type":"server_error"}}`: "engine: HTTP 500: Compute error.",
+		`{"index":1}`:                 "choice 1 of 1",
+		`{"index":0,"stop":true}`:     "without a reason",
+		llamaToken(0, "a", 5, 1):      "no finish reason in stream",
+		`{"index":`:                   "event of 9 bytes",
+		`{"index":0,"tokens":[-1.5]}`: "event of",
+	} {
+		_, err := steps(upstream.LlamaCPP{}, 1, stream(body))
+		require.ErrorContains(t, err, want)
+		require.Equal(t, event.EngineFailed, apierr.Wrap(err).Why)
+	}
+}
+
+// The events are written as the sources of SGLang 0.5.23 do.
+func TestSGLangSteps(t *testing.T) {
+	meta := func(n int, finish string) string {
+		return fmt.Sprintf(`"meta_info":{"id":"x","finish_reason":%s,"prompt_tokens":8,"completion_tokens":%d,"cached_tokens":4}`, finish, n)
+	}
+	want := []upstream.Step{
+		{IDs: []uint32{5}, StopID: -1}, {IDs: []uint32{6, 7}, StopID: -1}, {IDs: []uint32{2}, Finish: event.Stop, StopID: 2},
+		{Usage: &event.Tokens{Prompt: 8, Cached: 4, Output: 4}},
+	}
+	last := meta(4, `{"type":"stop","matched":2}`)
+	for name, events := range map[string][]string{
+		"all ids":   {`{"text":"a","output_ids":[5],` + meta(1, "null") + `}`, `{"text":"abc","output_ids":[5,6,7],` + meta(3, "null") + `}`, `{"text":"abc","output_ids":[5,6,7,2],` + last + `}`, "[DONE]"},
+		"new ids":   {`{"text":"a","output_ids":[5],` + meta(1, "null") + `}`, `{"text":"bc","output_ids":[6,7],` + meta(3, "null") + `}`, `{"text":"","output_ids":[2],` + last + `}`, "[DONE]"},
+		"ends late": {`{"output_ids":[5],` + meta(1, "null") + `}`, `{"output_ids":[5,6,7],` + meta(3, "null") + `}`, `{"output_ids":[5,6,7,2],` + last + `}`, `{"output_ids":[1],` + last + `}`},
+	} {
+		got, err := steps(upstream.SGLang{}, 1, stream(events...))
+		require.NoError(t, err, name)
+		require.Empty(t, cmp.Diff(want, got), name)
+	}
+	for body, want := range map[string]string{
+		`{"error":{"message":"out of memory"}}`:                                                    "out of memory",
+		`{"output_ids":[],` + meta(2, "null") + `}`:                                                "0 ids for 2 tokens after 0",
+		`{"output_ids":[],` + meta(0, `{"type":"abort","message":"gone","status_code":503}`) + `}`: "HTTP 503: gone",
+	} {
+		_, err := steps(upstream.SGLang{}, 1, stream(body))
+		require.ErrorContains(t, err, want)
+	}
+}
+
+var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// request returns a request of a client.
+func request(t *testing.T, body string) *upstream.Request {
+	m, err := prompt.Load(mini.FS(), &prompt.Options{Family: "hermes", Window: 4096})
+	require.NoError(t, err)
+	req, err := wire.Chat.Decode([]byte(body), nil)
+	require.NoError(t, err)
+	p, err := m.Render(req, noon)
+	require.NoError(t, err)
+	d, err := m.NewDecoder(req, p, nil)
+	require.NoError(t, err)
+	return &upstream.Request{Model: "m", Decoder: d, Client: req, Prompt: p, Choices: 2}
+}
+
+func TestAppendRequest(t *testing.T) {
+	const body = `{"model":"m","messages":[{"role":"user","content":"x"}],"max_tokens":7,"temperature":0.5,"top_k":-1,"seed":4294967297,"repetition_penalty":1.1,"min_tokens":2,"logit_bias":{"5":1},"stop":["a"],"stop_token_ids":[9]}`
+	r := request(t, body)
+	ids := string(must(json.Marshal(r.Prompt.IDs())))
+	for k, want := range map[upstream.Kind]string{
+		upstream.LlamaCPP{}: `{"stream":true,"return_tokens":true,"return_progress":true,"cache_prompt":true,"n_predict":7,` +
+			`"response_fields":["index","stop","stop_type","stopping_word","tokens_predicted","tokens_evaluated","timings"],` +
+			`"n_cmpl":2,"logit_bias":{"5":1},"temperature":0.5,"top_k":0,"seed":1,"repeat_penalty":1.1,"grammar":"root ::= \"a\"","prompt":` + ids + `}`,
+		upstream.SGLang{}: `{"stream":true,"sampling_params":{"max_new_tokens":7,"skip_special_tokens":false,"n":2,"min_new_tokens":2,"logit_bias":{"5":1},"stop_token_ids":[9],` +
+			`"temperature":0.5,"top_k":-1,"sampling_seed":4294967297,"repetition_penalty":1.1,"grammar":"root ::= \"a\""},"input_ids":` + ids + `}`,
+	} {
+		r.Constraint = []byte(`"grammar":"root ::= \"a\""`)
+		require.Equal(t, want, string(k.AppendRequest(nil, r)), k.String())
+	}
+	var got map[string]any
+	require.NoError(t, json.Unmarshal(upstream.VLLM{}.AppendRequest(nil, r), &got))
+	require.EqualValues(t, 2, got["n"])
+	require.Equal(t, `root ::= "a"`, got["grammar"])
+
+	r.Prompt.Namespace = "salt"
+	require.Contains(t, string(upstream.LlamaCPP{}.AppendRequest(nil, r)), `"cache_prompt":false`, "a slot's prompt may be another tenant's")
+}
+
+// The forms of a constraint: vLLM takes a tag, SGLang the same as a string, llama.cpp a grammar, and the embedded engine
+// none.
+func TestConstrain(t *testing.T) {
+	r := request(t, `{"model":"m","messages":[{"role":"user","content":"x"}],"structured_outputs":{"regex":"ab?"}}`)
+	m, err := prompt.Load(mini.FS(), &prompt.Options{Family: "hermes"})
+	require.NoError(t, err)
+	c, err := m.Constraint(r.Client, r.Prompt)
+	require.NoError(t, err)
+	for k, want := range map[upstream.Kind]string{
+		upstream.VLLM{}:     `"response_format":` + string(c.StructuralTag()),
+		upstream.SGLang{}:   `"structural_tag":` + string(must(json.Marshal(string(c.StructuralTag())))),
+		upstream.LlamaCPP{}: `"grammar":` + string(must(json.Marshal(must(c.GBNF())))),
+	} {
+		got, err := k.Constrain(c)
+		require.NoError(t, err)
+		require.Equal(t, want, string(got))
+	}
+	_, err = upstream.Embedded{}.Constrain(c)
+	require.ErrorContains(t, err, "cannot constrain the output (embedded)")
+}
+
+func TestKinds(t *testing.T) {
+	for _, k := range upstream.Kinds() {
+		got, ok := upstream.Lookup(k.String())
+		require.True(t, ok)
+		require.Equal(t, k, got)
+	}
+	_, ok := upstream.Lookup("tgi")
+	require.False(t, ok)
+}
+
+// What an engine says about the request reaches the client; the rest is in the log.
+func TestRefusal(t *testing.T) {
+	r := request(t, `{"model":"m","messages":[{"role":"user","content":"x"}],"max_tokens":4000}`)
+	n := len(r.Prompt.IDs())
+	for _, tt := range []struct {
+		status int
+		body   string
+		why    event.Why
+		want   string
+	}{
+		{400, `{"error":{"code":400,"message":"Failed to parse grammar","type":"invalid_request_error"}}`, event.Invalid, "Failed to parse grammar"},
+		{400, `{"error":{"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error","n_prompt_tokens":9000,"n_ctx":4}}`, event.Invalid, "maximum context length is 4 tokens"},
+		{400, fmt.Sprintf(`{"error":{"message":"This model's maximum context length is %d tokens."}}`, n+5), event.Invalid, fmt.Sprintf("maximum context length is %d tokens", n+5)},
+		{404, `{"error":{"message":"The model m does not exist. Valid aliases: tiny"}}`, event.EngineFailed, "Valid aliases: tiny"},
+		{401, `{"error":{"message":"Invalid API Key"}}`, event.EngineFailed, "does not accept the key"},
+		{503, `{"error":{"message":"Loading model","type":"unavailable_error","code":503}}`, event.Overloaded, "try again"},
+		{500, `{"error":{"message":"secret"}}`, event.EngineFailed, "the engine failed"},
+		{400, `<html>`, event.EngineFailed, "the engine failed"},
+	} {
+		err := upstream.Refusal(&http.Response{StatusCode: tt.status, Body: io.NopCloser(strings.NewReader(tt.body))}, r)
+		e, ok := errors.AsType[*apierr.Error](err)
+		require.True(t, ok)
+		require.Equal(t, tt.why, e.Why, tt.body)
+		require.Contains(t, string(e.AppendBody(nil, apierr.OpenAI, "")), tt.want)
+		require.Error(t, e.Cause, "for the log")
+	}
+}

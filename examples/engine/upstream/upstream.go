@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package upstream implements the kinds of engines that a gateway can use: how a response is requested, how its stream is
+// read, and how an engine describes itself. A kind has one type, which implements [Kind].
+//
+//	VLLM      /v1/completions of vLLM, and of engines that have the same
+//	LlamaCPP  /completion of llama.cpp's server
+//	SGLang    /generate of SGLang
+//	Embedded  examples/engine, which has vLLM's endpoint and does not constrain its output
+//
+// All kinds get prompts as token ids and return the ids of the output, because only ids distinguish a marker from text
+// that looks like one.
+package upstream
+
+import (
+	"context"
+	"io"
+	"iter"
+
+	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/tokenizers/prompt"
+)
+
+// A Kind is a kind of engine. Kinds are comparable. Their methods are safe for concurrent use by multiple goroutines.
+type Kind interface {
+	// String returns the name of the kind, as in configurations.
+	String() string
+	// Traits describes what engines of the kind can do.
+	Traits() Traits
+	// AppendRequest appends the body of a request, a JSON object.
+	AppendRequest(dst []byte, r *Request) []byte
+	// Constrain returns the field of the body that holds the output to c, without a comma. The error is an *apierr.Error
+	// of class Invalid if engines of the kind cannot enforce c.
+	Constrain(c *prompt.Constraint) ([]byte, error)
+	// Steps returns the steps of a successful response with n choices and closes it. A step is valid until the next one.
+	// A pause precedes each read. The sequence ends with an error if the stream breaks or ends too early.
+	Steps(body io.ReadCloser, n int) iter.Seq2[Step, error]
+	// Probe completes the description of an engine, of which /v1/models is known.
+	Probe(ctx context.Context, e *Engine) error
+}
+
+// Traits describes what engines of a kind can do.
+type Traits struct {
+	Path   string   // of the endpoint for requests
+	Owner  string   // owned_by in /v1/models, by which the kind is recognized
+	KeyEnv string   // environment variable with the engine's key
+	Hints  string   // dialect of its hints, one of package intent; "" if it takes none
+	Stops  bool     // it applies stop strings and stop tokens, and reports which one ended the output
+	Drops  []string // fields of clients' requests that have no effect
+}
+
+// A Request is a request for a response.
+type Request struct {
+	Model      string          // name of the model at the engine
+	Decoder    *prompt.Decoder // of the first choice
+	Client     *block.Request
+	Prompt     *prompt.Prompt
+	Choices    int
+	Constraint []byte // of Kind.Constrain; nil if the output is free
+}
+
+// Kinds returns all kinds.
+func Kinds() []Kind { return []Kind{VLLM{}, LlamaCPP{}, SGLang{}, Embedded{}} }
+
+// Lookup returns the kind with a name.
+func Lookup(name string) (Kind, bool) {
+	for _, k := range Kinds() {
+		if k.String() == name {
+			return k, true
+		}
+	}
+	return nil, false
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package upstream
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"iter"
+
+	"github.com/weft-go/weft/protocols/apierr"
+	"github.com/weft-go/weft/protocols/event"
+	"github.com/weft-go/weft/tokenizers/prompt"
+)
+
+// VLLM is the kind of vLLM 0.11 and later, and of engines that have the same /v1/completions. Constraints are structural
+// tags with token ids, as of vLLM 0.32.
+type VLLM struct{}
+
+// String implements Kind.
+func (VLLM) String() string { return "vllm" }
+
+// Traits implements Kind.
+func (VLLM) Traits() Traits {
+	return Traits{Path: "/v1/completions", Owner: "vllm", KeyEnv: "VLLM_API_KEY", Hints: "vllm", Stops: true}
+}
+
+// AppendRequest implements Kind.
+func (VLLM) AppendRequest(dst []byte, r *Request) []byte {
+	dst = r.Decoder.AppendRequest(dst, r.Model)
+	dst = dst[:len(dst)-1]
+	if r.Choices > 1 {
+		dst = fmt.Appendf(dst, `,"n":%d`, r.Choices)
+	}
+	if r.Constraint != nil {
+		dst = append(append(dst, ','), r.Constraint...)
+	}
+	return append(dst, '}')
+}
+
+// Constrain implements Kind.
+func (VLLM) Constrain(c *prompt.Constraint) ([]byte, error) {
+	return append([]byte(`"response_format":`), c.StructuralTag()...), nil
+}
+
+// Steps implements Kind.
+func (VLLM) Steps(body io.ReadCloser, n int) iter.Seq2[Step, error] {
+	return readStream(body, n, (&chunkReader{n: n}).appendSteps)
+}
+
+// Probe implements Kind. It reads the version, the block size, and where the engine publishes its cache events.
+func (VLLM) Probe(ctx context.Context, e *Engine) error {
+	var version struct{ Version string }
+	err := e.get(ctx, "/version", &version)
+	e.Version = version.Version
+	return cmp.Or(optional(err), optional(e.readMetrics(ctx)), optional(e.readSources(ctx)))
+}
+
+// Embedded is the kind of examples/engine, the embedded engine.
+type Embedded struct{ VLLM }
+
+// String implements Kind.
+func (Embedded) String() string { return "embedded" }
+
+// Traits implements Kind.
+func (Embedded) Traits() Traits {
+	t := VLLM{}.Traits()
+	t.Owner, t.KeyEnv = "weft", ""
+	return t
+}
+
+// Constrain implements Kind. The embedded engine constrains nothing.
+func (k Embedded) Constrain(*prompt.Constraint) ([]byte, error) {
+	return nil, cannotConstrain(k, "it writes scripted output")
+}
+
+// cannotConstrain returns the error for a kind whose engines enforce no demand.
+func cannotConstrain(k Kind, why string) error {
+	return &apierr.Error{Why: event.Invalid, Code: apierr.CodeUnsupported,
+		Message: fmt.Sprintf("The engines of this server cannot constrain the output (%s): %s.", k, why)}
+}
