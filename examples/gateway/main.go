@@ -272,6 +272,7 @@ func (p *program) start(ctx context.Context, c *config) (_ *generation, err erro
 		p.metrics.watch(&opt)
 		opt.Metrics, opt.MetricsOpen = p.metrics.handler(p.log), c.Metrics == "open"
 	}
+	opt.Version = cli.Version()
 	if g.gateway, err = serve.New(&opt); err != nil {
 		return nil, err
 	}

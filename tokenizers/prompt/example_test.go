@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-go/weft/parsers"
 	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/event"
 	"github.com/weft-go/weft/protocols/messages"
 	"github.com/weft-go/weft/protocols/replay"
 	"github.com/weft-go/weft/protocols/wire"
@@ -162,4 +163,26 @@ func ExampleModel_NewDecoder() {
 	// tool_end call=0
 	// usage
 	// finish "" why=tool_calls
+}
+
+// A server of the Completions API continues token ids, without a template and without a parser.
+func ExampleModel_Raw() {
+	m, err := prompt.New(nil, &prompt.Options{Tokenizer: mini.Load(), Family: "passthrough"})
+	if err != nil {
+		panic(err)
+	}
+	req, err := wire.Completions.Decode([]byte(`{"model":"m","prompt":"Once upon","max_tokens":8}`), nil)
+	if err != nil {
+		panic(err)
+	}
+	p := m.Raw(m.Tokenizer().AppendEncode(nil, "Once upon"))
+	dec, err := m.NewDecoder(req, p, nil)
+	if err != nil {
+		panic(err)
+	}
+	events := dec.AppendTokens(nil, m.Tokenizer().AppendEncode(nil, " a <tool_call>")...)
+	var answer event.Collector
+	answer.Add(dec.Finish(events)...)
+	fmt.Printf("%q\n", answer.Answers[0].Text())
+	// Output: " a <tool_call>"
 }

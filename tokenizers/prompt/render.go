@@ -55,6 +55,13 @@ type Prompt struct {
 	values []jsonval.Value // instead of fitted, if the messages were values
 }
 
+// Raw returns the prompt with the given token ids, which is not rendered from a conversation, for requests of the Completions
+// API. It has no text, segments and spans. The caller must not modify ids afterwards. To decode the output without a
+// parser, use a model with the family passthrough; see [Model.WithFamily].
+func (m *Model) Raw(ids []uint32) *Prompt {
+	return &Prompt{Prompt: &template.Prompt{}, model: m, ids: ids, done: true}
+}
+
 // IDs returns the token ids of the prompt, or nil if the model has no tokenizer. The prompt is encoded by its segments,
 // so text of the request never becomes a control token. The first call encodes it, using the model's prefix cache;
 // later calls return the same slice. The caller must not modify it.

@@ -22,7 +22,7 @@ const maxErrorBody = 64 << 10
 
 // Refusal converts an engine's HTTP error to the error that the client gets. What the engine says about the request is
 // passed on. A key that the engine does not accept and failures of the engine have details in the log only, as has any
-// response that is no error object.
+// response that is no error object. r may be nil if it is not a request for a response.
 func Refusal(resp *http.Response, r *Request) error {
 	data, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // a partial body is still useful
 	reply := apierr.Parse(resp.StatusCode, data)
@@ -86,7 +86,7 @@ func windowIn(message string, body []byte) (window int64) {
 // engine's; the lengths of prompt and output are the gateway's. If they fit the window, the engine's message is kept.
 func tooLong(message string, window int64, r *Request, cause error) error {
 	e := &apierr.Error{Why: event.Invalid, Code: apierr.CodeContextLength, Message: message}
-	if window > 0 {
+	if window > 0 && r != nil {
 		switch prompt, limit := int64(len(r.Prompt.IDs())), int64(r.Decoder.Limit()); {
 		case prompt >= window: // the output needs a token too
 			e = apierr.ContextLength(prompt, 0, window)

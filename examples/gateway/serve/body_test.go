@@ -141,7 +141,7 @@ func TestBodyTimeout(t *testing.T) {
 		resp, _ = r.talk(t, strings.Replace(post(a.path, "", 10, ""), "POST", "PUT", 1), false)
 		require.Equal(t, 405, resp.StatusCode)
 	}
-	resp, _ := r.talk(t, post("/v1/embeddings", "", 10, ""), false)
+	resp, _ := r.talk(t, post("/v1/moderations", "", 10, ""), false)
 	require.Equal(t, 404, resp.StatusCode)
 
 	slow := start(t, 0, nil, func(o *serve.Options) {

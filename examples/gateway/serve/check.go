@@ -28,6 +28,11 @@ func (g *Gateway) check(a *wire.API, r *block.Request) error {
 	if err := unsupported(r); err != nil {
 		return err
 	}
+	if a == wire.Completions {
+		if err := plainRequest(r); err != nil {
+			return err
+		}
+	}
 	if len(r.Turns()) == 0 {
 		return apierr.Invalid(turnsField(a), "The conversation is empty.")
 	}
@@ -49,8 +54,11 @@ func (g *Gateway) check(a *wire.API, r *block.Request) error {
 
 // turnsField returns the name of the field that contains the conversation.
 func turnsField(a *wire.API) string {
-	if a == wire.Responses {
+	switch a {
+	case wire.Responses:
 		return "input"
+	case wire.Completions:
+		return "prompt"
 	}
 	return "messages"
 }

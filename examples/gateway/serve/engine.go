@@ -28,6 +28,19 @@ func (e *engine) complete(ctx context.Context, id string, req *engineRequest, hi
 	if err := req.attach(hr, &hints); err != nil {
 		return nil, err
 	}
+	resp, err := e.do(hr, id, &hints)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode != http.StatusOK {
+		defer resp.Body.Close()
+		return nil, upstream.Refusal(resp, &req.Request)
+	}
+	return e.kind.Steps(resp.Body, req.Choices), nil
+}
+
+// do sends a request, whose body has the hints that are fields. An error is an *apierr.Error.
+func (e *engine) do(hr *http.Request, id string, hints *intent.Out) (*http.Response, error) {
 	hr.Header.Set("Content-Type", "application/json")
 	hints.SetHeaders(hr.Header)
 	hr.Header.Set("X-Request-Id", id) // never the client's: engines identify requests by it
@@ -38,9 +51,5 @@ func (e *engine) complete(ctx context.Context, id string, req *engineRequest, hi
 	if err != nil {
 		return nil, apierr.EngineFailed(fmt.Errorf("%w: %w", errUnreachable, err))
 	}
-	if resp.StatusCode != http.StatusOK {
-		defer resp.Body.Close()
-		return nil, upstream.Refusal(resp, &req.Request)
-	}
-	return e.kind.Steps(resp.Body, req.Choices), nil
+	return resp, nil
 }

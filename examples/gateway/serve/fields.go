@@ -46,6 +46,11 @@ var effective = map[block.API][]string{
 		"min_tokens", "temperature", "top_p", "logit_bias", "reasoning", "text", "include", "store", "metadata", "user", "background", "prompt",
 		"conversation", "previous_response_id", "chat_template_kwargs", "chat_template_args",
 	},
+	block.Completions: {
+		"model", "prompt", "stream", "stream_options", "max_tokens", "min_tokens", "temperature", "top_p", "min_p", "top_k", "seed", "n",
+		"frequency_penalty", "presence_penalty", "repetition_penalty", "stop", "stop_token_ids", "ignore_eos", "include_stop_str_in_output",
+		"logit_bias", "add_special_tokens", "response_format", "user", "echo", "suffix", "best_of", "prompt_logprobs",
+	},
 	block.Messages: {
 		"model", "messages", "system", "tools", "tool_choice", "stream", "max_tokens", "min_tokens", "temperature", "top_p", "top_k", "logit_bias",
 		"stop_sequences", "thinking", "output_config", "output_format", "metadata", "thread", "chat_template_kwargs", "chat_template_args",

@@ -31,7 +31,7 @@ import (
 func (c *call) readHints(r *http.Request) error {
 	g := c.g
 	in, faults := intent.Read(intent.Source{API: c.rec.API, Header: r.Header, Field: c.field, Priority: g.opt.PriorityIs})
-	if g.opt.StripPreamble || g.opt.Relocate || g.opt.SortTools {
+	if c.api != wire.Completions && (g.opt.StripPreamble || g.opt.Relocate || g.opt.SortTools) {
 		report, err := preamble.Stabilize(c.req, c.preambleOptions())
 		if err != nil {
 			return err

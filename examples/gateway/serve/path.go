@@ -129,7 +129,11 @@ func (c *call) read(w http.ResponseWriter, r *http.Request) error {
 	c.ignore()
 	_, c.deployment, _ = g.lookup(c.req.Params().Model)
 	c.rec.Model = c.deployment.name
-	if c.model, err = c.deployment.families.get(r.Header.Get("X-Weft-Tool-Call-Parser")); err != nil {
+	family := r.Header.Get("X-Weft-Tool-Call-Parser")
+	if c.api == wire.Completions {
+		family = "passthrough"
+	}
+	if c.model, err = c.deployment.families.get(family); err != nil {
 		return &apierr.Error{Why: event.Invalid, Message: err.Error(), Cause: err}
 	}
 	if err := c.measureJSON(ctx, len(body)); err != nil {
@@ -143,6 +147,9 @@ func (c *call) read(w http.ResponseWriter, r *http.Request) error {
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
+	}
+	if c.api == wire.Completions {
+		return c.plain(ctx)
 	}
 	turn.Bind(c.route.Intent.Salt, c.route.Intent.Session.ID)
 	if c.text, err = turn.Render(c.model, c.req, time.Now()); c.text != nil {
@@ -201,6 +208,9 @@ func (c *call) note(losses []block.Loss) {
 func (c *call) room() int {
 	m := c.record()
 	room := m.ContextWindow - int64(len(c.prompt))
+	if c.api == wire.Completions && c.req.Params().MaxTokens == nil {
+		room = min(room, plainTokens)
+	}
 	if m.MaxOutputTokens > 0 {
 		room = min(room, m.MaxOutputTokens)
 	}
@@ -485,7 +495,7 @@ func (c *call) deliver(ch *choice) error {
 // finish reports the end of the request to the router, the log and OnDone.
 func (c *call) finish(ctx context.Context, err error) {
 	c.rec.Total = time.Since(c.begun)
-	var u event.Tokens
+	u := c.rec.Usage
 	if len(c.choices) > 0 {
 		u = c.choices[0].dec.Usage()
 	}

@@ -3,7 +3,9 @@
 package serve
 
 import (
+	"cmp"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/weft-go/weft/protocols/apierr"
@@ -32,9 +34,10 @@ func (g *Gateway) routes() *http.ServeMux {
 			}
 		})
 	}
-	for _, a := range []*wire.API{wire.Chat, wire.Responses, wire.Messages} {
+	for _, a := range []*wire.API{wire.Chat, wire.Responses, wire.Messages, wire.Completions} {
 		post(a, a.Path(), func(w http.ResponseWriter, r *http.Request) { g.respond(w, r, a) })
 	}
+	post(wire.Completions, "/v1/embeddings", g.embed)
 	post(wire.Messages, "/v1/messages/count_tokens", g.count(wire.Messages, messages.AppendTokenCount))
 	post(wire.Responses, "/v1/responses/input_tokens", g.count(wire.Responses, responses.AppendTokenCount))
 	for _, prefix := range []string{"/v1", ""} { // vLLM has both, by version
@@ -44,6 +47,9 @@ func (g *Gateway) routes() *http.ServeMux {
 	m.HandleFunc("GET /v1/models", g.known(g.listModels))
 	m.HandleFunc("GET /v1/models/{$}", g.known(g.listModels))
 	m.HandleFunc("GET /v1/models/{id...}", g.known(g.oneModel))
+	m.HandleFunc("GET /version", g.known(func(w http.ResponseWriter, r *http.Request) {
+		writeBody(w, []byte(`{"version":`+strconv.Quote(cmp.Or(g.opt.Version, "unknown"))+`}`))
+	}))
 	m.HandleFunc("GET /health", func(http.ResponseWriter, *http.Request) {})
 	m.HandleFunc("GET /ready", g.readiness)
 	if g.opt.Metrics != nil {

@@ -126,6 +126,7 @@ type Options struct {
 	// of the form https://host, which then can also read responses.
 	Hosts, Origins []string
 
+	Version   string            // of the program, for GET /version
 	Transport http.RoundTripper // connects to engines; nil means a transport like http.DefaultTransport
 	Logger    *slog.Logger      // gets no text of requests and responses, and no keys; nil means no logs
 }

@@ -203,8 +203,8 @@ func TestRefusedRequests(t *testing.T) {
 			require.Equal(t, "fine", a.gather(t, body).Text, "the gateway goes on")
 		})
 	}
-	status, _, body := send(t, r.url+"/v1/embeddings", "{}")
-	apiCases[0].wantError(t, status, body, 404, "invalid_request_error", "/v1/embeddings")
+	status, _, body := send(t, r.url+"/v1/moderations", "{}")
+	apiCases[0].wantError(t, status, body, 404, "invalid_request_error", "/v1/moderations")
 	status, _, body = send(t, r.url+"/v1/messages/batches", "{}")
 	apiCases[2].wantError(t, status, body, 404, "not_found_error", "/v1/messages/batches")
 }
