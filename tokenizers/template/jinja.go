@@ -256,6 +256,9 @@ func (t *compiled) render(req *input) (*Prompt, error) {
 	if req.next == nil {
 		return toPrompt(out, roles, nil, nil), nil
 	}
+	if len(open) == 0 {
+		req.next.segs = out.Segs
+	}
 	return toPrompt(out, roles, req.next, req.before), nil
 }
 
@@ -380,22 +383,24 @@ func cut(out *jinja.Output, final string, i int) error {
 // and the output may begin like the one before, which also may be nil.
 func toPrompt(out *jinja.Output, roles []string, next, before *memory) *Prompt {
 	p := &Prompt{Text: out.Text, generations: out.Generations}
-	spans := 0
-	for i := range out.Segs {
-		if out.Segs[i].Origin != nil {
-			spans++
-		}
-	}
-	p.Segments = make([]tokenizers.Segment, 0, min(len(out.Segs), 2*spans+1))
-	p.Spans = make([]Span, 0, spans)
-	segs, at, start := out.Segs, 0, 0 // the end of the last segment of out, and the beginning of the last one in p
+	segs, at, start, front := out.Segs, 0, 0, 0 // the end of the last segment of out, the beginning of the last one in p, and the spans before it
+	p.Segments = make([]tokenizers.Segment, 0, len(segs))
 	if next != nil {
 		next.prompt = p
 		if before != nil && before.tpl == next.tpl {
 			var n int
-			n, at, start = p.startLike(before, out.Segs)
+			n, at, start, front = p.startLike(before, segs)
 			segs = segs[n:]
 		}
+	}
+	spans := 0
+	for i := range segs {
+		if segs[i].Origin != nil {
+			spans++
+		}
+	}
+	if spans > 0 {
+		p.Spans = make([]Span, 0, spans) // those after the front
 	}
 	var paths []byte // of all spans
 	var ends []int
@@ -428,13 +433,20 @@ func toPrompt(out *jinja.Output, roles []string, next, before *memory) *Prompt {
 	for i, end := range ends {
 		p.Spans[i].Path, from = path[from:end], end
 	}
+	switch {
+	case next == nil:
+	case before == nil:
+		next.spans, p.Spans = (*spanList)(nil).extend(nil, 0, p.Spans)
+	default:
+		next.spans, p.Spans = before.spans.extend(before.prompt.Spans, front, p.Spans)
+	}
 	return p
 }
 
-// startLike sets the segments and spans of the beginning of the output that it shares with before. It returns their number,
-// where they end, and where the last of p's segments begins.
-func (p *Prompt) startLike(before *memory, segs []jinja.Segment) (n, at, start int) {
-	last, segments, spans := false, 0, 0
+// startLike sets the segments of the beginning of the output that it shares with before. It returns the number of those in
+// segs, where they end, where the last of p's segments begins, and the number of spans.
+func (p *Prompt) startLike(before *memory, segs []jinja.Segment) (n, at, start, spans int) {
+	last, segments := false, 0
 	for n < len(segs) && n < len(before.segs) && segs[n] == before.segs[n] {
 		s := &segs[n]
 		n++
@@ -450,10 +462,9 @@ func (p *Prompt) startLike(before *memory, segs []jinja.Segment) (n, at, start i
 		}
 		at = s.End
 	}
-	p.Spans = append(p.Spans, before.prompt.Spans[:spans]...)
 	p.Segments = append(p.Segments, before.prompt.Segments[:segments]...)
 	if segments == 0 {
-		return n, at, start
+		return n, at, start, spans
 	}
 	p.Segments[segments-1].Text = p.Text[start:at]
 	if unsafe.StringData(p.Text) != unsafe.StringData(before.prompt.Text) {
@@ -464,7 +475,7 @@ func (p *Prompt) startLike(before *memory, segs []jinja.Segment) (n, at, start i
 			p.Segments[i].Text = p.Text[from:end]
 		}
 	}
-	return n, at, start
+	return n, at, start, spans
 }
 
 // kind returns the kind of a path in the request.

@@ -26,6 +26,7 @@ type memory struct {
 	memo            *jinja.Memo
 	segs            []jinja.Segment // of the output; nil if it was cut
 	prompt          *Prompt         // of the output
+	spans           *spanList       // has the prompt's
 }
 
 // memoOf returns the memo of a rendering of tpl, or nil.
