@@ -19,6 +19,7 @@ type chunk struct {
 		IDs          []uint32        `json:"token_ids"`
 		FinishReason string          `json:"finish_reason"`
 		StopReason   json.RawMessage `json:"stop_reason"`
+		Logprobs     *Logprobs       `json:"logprobs"`
 	} `json:"choices"`
 	Usage *struct {
 		Prompt  int64 `json:"prompt_tokens"`
@@ -64,7 +65,7 @@ func appendSteps(dst []Step, data []byte, n int) ([]Step, error) {
 		if ch.Index < 0 || ch.Index >= n {
 			return dst, apierr.EngineFailed(fmt.Errorf("choice %d of %d", ch.Index, n))
 		}
-		st := Step{Choice: ch.Index, Text: []byte(ch.Text), IDs: ch.IDs, StopID: -1}
+		st := Step{Choice: ch.Index, Text: []byte(ch.Text), IDs: ch.IDs, StopID: -1, Logprobs: ch.Logprobs}
 		switch ch.FinishReason {
 		case "":
 		case "length":

@@ -3,6 +3,7 @@
 package upstream
 
 import (
+	"encoding/json"
 	"errors"
 	"io"
 	"iter"
@@ -22,7 +23,17 @@ type Step struct {
 	Stop   string        // the stop sequence, with Finish
 	StopID int64         // the token that ended the choice, with Finish, or -1. It may be among IDs, but is never in Text
 	Usage  *event.Tokens // nil except in a step of its own. Output may be 0 before the end
-	Pause  bool          // all output that has arrived was returned, and the next step may have to wait. A step of its own
+	// Logprobs has the log probabilities of the tokens, if the request asks for them.
+	Logprobs *Logprobs
+	Pause    bool // all output that has arrived was returned, and the next step may have to wait. A step of its own
+}
+
+// Logprobs holds the log probabilities of tokens in parallel lists, as the Completions API has them. Values and Top may be
+// shorter than Tokens.
+type Logprobs struct {
+	Tokens []string                 `json:"tokens"`
+	Values []json.Number            `json:"token_logprobs"`
+	Top    []map[string]json.Number `json:"top_logprobs"`
 }
 
 const (

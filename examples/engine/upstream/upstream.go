@@ -45,6 +45,7 @@ type Traits struct {
 	Owner  string   // owned_by in /v1/models, by which the kind is recognized
 	KeyEnv string   // environment variable with the engine's key
 	Hints  string   // dialect of its hints, one of package intent; "" if it takes none
+	Probs  bool     // it reports log probabilities
 	Stops  bool     // it applies stop strings and stop tokens, and reports which one ended the output
 	Drops  []string // fields of clients' requests that have no effect
 }
@@ -57,6 +58,7 @@ type Request struct {
 	Prompt     *prompt.Prompt
 	Choices    int
 	Constraint []byte // of Kind.Constrain; nil if the output is free
+	Logprobs   *int   // log probabilities of each token and of so many candidates; nil means none
 }
 
 // Kinds returns all kinds.

@@ -23,7 +23,7 @@ func (VLLM) String() string { return "vllm" }
 
 // Traits implements Kind.
 func (VLLM) Traits() Traits {
-	return Traits{Path: "/v1/completions", Owner: "vllm", KeyEnv: "VLLM_API_KEY", Hints: "vllm", Stops: true}
+	return Traits{Path: "/v1/completions", Owner: "vllm", KeyEnv: "VLLM_API_KEY", Hints: "vllm", Probs: true, Stops: true}
 }
 
 // AppendRequest implements Kind.
@@ -32,6 +32,9 @@ func (VLLM) AppendRequest(dst []byte, r *Request) []byte {
 	dst = dst[:len(dst)-1]
 	if r.Choices > 1 {
 		dst = fmt.Appendf(dst, `,"n":%d`, r.Choices)
+	}
+	if r.Logprobs != nil {
+		dst = fmt.Appendf(dst, `,"logprobs":%d`, *r.Logprobs)
 	}
 	if r.Constraint != nil {
 		dst = append(append(dst, ','), r.Constraint...)
@@ -66,7 +69,7 @@ func (Embedded) String() string { return "embedded" }
 // Traits implements Kind.
 func (Embedded) Traits() Traits {
 	t := VLLM{}.Traits()
-	t.Owner, t.KeyEnv = "weft", ""
+	t.Owner, t.KeyEnv, t.Probs = "weft", "", false
 	return t
 }
 

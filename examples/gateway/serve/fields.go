@@ -39,17 +39,17 @@ var effective = map[block.API][]string{
 		"max_tokens", "max_completion_tokens", "min_tokens", "temperature", "top_p", "min_p", "top_k", "seed", "n",
 		"frequency_penalty", "presence_penalty", "repetition_penalty", "stop", "stop_token_ids", "ignore_eos", "include_stop_str_in_output",
 		"logit_bias", "reasoning_effort", "thinking", "chat_template_kwargs", "chat_template_args", "add_generation_prompt",
-		"continue_final_message", "response_format", "user",
+		"continue_final_message", "response_format", "user", "logprobs", "top_logprobs",
 	},
 	block.Responses: {
 		"model", "input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "stream", "stream_options", "max_output_tokens",
-		"min_tokens", "temperature", "top_p", "logit_bias", "reasoning", "text", "include", "store", "metadata", "user", "background", "prompt",
+		"min_tokens", "temperature", "top_p", "logit_bias", "reasoning", "text", "include", "top_logprobs", "store", "metadata", "user", "background", "prompt",
 		"conversation", "previous_response_id", "chat_template_kwargs", "chat_template_args",
 	},
 	block.Completions: {
 		"model", "prompt", "stream", "stream_options", "max_tokens", "min_tokens", "temperature", "top_p", "min_p", "top_k", "seed", "n",
 		"frequency_penalty", "presence_penalty", "repetition_penalty", "stop", "stop_token_ids", "ignore_eos", "include_stop_str_in_output",
-		"logit_bias", "add_special_tokens", "response_format", "user", "echo", "suffix", "best_of", "prompt_logprobs",
+		"logit_bias", "logprobs", "add_special_tokens", "response_format", "user", "echo", "suffix", "best_of", "prompt_logprobs",
 	},
 	block.Messages: {
 		"model", "messages", "system", "tools", "tool_choice", "stream", "max_tokens", "min_tokens", "temperature", "top_p", "top_k", "logit_bias",
@@ -81,6 +81,9 @@ func (c *call) ignore() {
 		if string(c.req.Field("store")) == "true" {
 			c.ignored = append(c.ignored, "store")
 		}
+		if n := c.req.Params().Sampling.TopLogprobs; n != nil && *n != 0 && !includesLogprobs(c.req) {
+			c.ignored = append(c.ignored, "top_logprobs")
+		}
 		if len(c.req.Field("text", "verbosity")) > 0 {
 			c.ignored = append(c.ignored, "text.verbosity")
 		}
@@ -111,6 +114,9 @@ func (c *call) field(path ...string) []byte {
 // constrain finds what the request demands of the form of the output, and excludes the engines that do not enforce it. A
 // demand that cannot be enforced is an error, or is ignored with Options.Unconstrained.
 func (c *call) constrain() error {
+	if err := c.wantLogprobs(); err != nil {
+		return err
+	}
 	demand, err := c.model.Constraint(c.req, c.text)
 	fault, _ := errors.AsType[*apierr.Error](err)
 	switch {

@@ -138,7 +138,7 @@ func TestDroppedFields(t *testing.T) {
 	for _, tt := range []struct{ path, body, want string }{
 		{"chat/completions", fieldsChat + `"temperature":1,"logit_bias":{"7":-100},"min_tokens":1,"user":"u","prompt_cache_key":"k","metadata":null}`, ""},
 		{"chat/completions", fieldsChat + `"logprobs":false,"top_logprobs":0,"modalities":["text"],"store":false,"prediction":null,"stop":[],"web_search_options":{}}`, ""},
-		{"chat/completions", fieldsChat + `"logprobs":true,"top_logprobs":2,"modalities":["text","audio"],"never_heard_of":1}`, "logprobs, top_logprobs, modalities, never_heard_of"},
+		{"chat/completions", fieldsChat + `"modalities":["text","audio"],"never_heard_of":1}`, "modalities, never_heard_of"},
 		{"chat/completions", strings.Replace(fieldsChat, `"name":"f",`, `"name":"f","strict":true,`, 1) + `"tool_choice":"auto"}`, "tools[0].strict"},
 		{"chat/completions", strings.Replace(fieldsChat, `"name":"f",`, `"name":"f","strict":true,`, 1) + `"tool_choice":"required"}`, ""},
 		{"chat/completions", fieldsChat + `"a\r\nb, c":1}`, "a??b??c"},

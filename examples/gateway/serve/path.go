@@ -57,6 +57,7 @@ type call struct {
 	text        *prompt.Prompt           // rendered
 	prompt      []uint32                 // its token ids
 	tags        map[upstream.Kind][]byte // what the request demands of the output, for each kind of engine
+	logprobs    *int                     // candidates per token whose log probabilities the client gets; nil means none
 	ignored     []string                 // fields of the request without effect
 	route       router.Request
 	place       *placement
@@ -78,6 +79,8 @@ type choice struct {
 	dec  *prompt.Decoder
 	why  event.Why // finish reason; None while the choice is open
 	left quota
+
+	logprobs *logprobs // nil if the client gets none
 }
 
 // respond serves a request.
@@ -182,6 +185,7 @@ func (c *call) open() (event.Event, error) {
 			c.choices = nil
 			return event.Event{}, err
 		}
+		c.choices[i].logprobs = c.newLogprobs(int32(i))
 		c.choices[i].left = newQuota(c.choices[i].dec.Limit(), c.longest)
 	}
 	dec := c.choices[0].dec
@@ -344,7 +348,7 @@ func (c *call) encoder() *wire.Encoder {
 // must flush what remains, also after an error. If an engine fails before the client has some of its output, pump tries
 // another one.
 func (c *call) pump(ctx context.Context) error {
-	req := &engineRequest{Request: upstream.Request{Model: c.deployment.name, Client: c.req, Prompt: c.text, Choices: len(c.choices)}, bodies: &c.g.bodies}
+	req := &engineRequest{Request: upstream.Request{Model: c.deployment.name, Client: c.req, Prompt: c.text, Choices: len(c.choices), Logprobs: c.logprobs}, bodies: &c.g.bodies}
 	defer req.release()
 	c.listen(ctx)
 	for {
@@ -450,6 +454,9 @@ func (c *call) advance(ch *choice, st *upstream.Step) (cut bool, err error) {
 	}
 	c.pace.add(st)
 	c.decode(ch.dec, st)
+	if err := c.produced(ch.logprobs.add(st)); err != nil {
+		return cut, err
+	}
 	ended := ch.dec.Done()
 	if err := c.deliver(ch); err != nil || st.Finish == event.None && !ended {
 		return cut, err
@@ -485,6 +492,7 @@ func (c *call) deliver(ch *choice) error {
 	if err := ch.dec.Err(); err != nil {
 		return err
 	}
+	c.events = ch.logprobs.weave(c.events)
 	if len(c.events) > 0 {
 		c.send(c.events...)
 		c.early.Add(c.events...)

@@ -248,7 +248,7 @@ func TestParams(t *testing.T) {
 		apiCases[2].wantError(t, status, body, 400, "invalid_request_error", "system, user and assistant")
 	}
 	for path, body := range map[string]string{ // fields with default values, and ignored fields
-		"chat/completions": chat + `"continue_final_message":false,"response_format":{"type":"text"},"logprobs":true,"never_heard_of":1}`,
+		"chat/completions": chat + `"continue_final_message":false,"response_format":{"type":"text"},"logprobs":false,"never_heard_of":1}`,
 		"responses":        resp + `"prompt":null,"background":false,"continue_final_message":true,"n":2,"input":[{"type":"never_heard_of"},{"role":"user","content":"x"}]}`,
 		"messages":         strings.Replace(messagesBody(`{"role":"user","content":"x"}`), `{`, `{"prompt":{"id":"x"},"background":true,"n":"2",`, 1),
 	} {

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/weft-go/weft/examples/engine/upstream"
+	"github.com/weft-go/weft/kvhash/index"
+	"github.com/weft-go/weft/protocols/apierr"
+	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/event"
+	"github.com/weft-go/weft/tokenizers"
+)
+
+// This file passes on log probabilities:
+//
+//	wantLogprobs   what the client asks for, and which engines have it
+//	add            those of a step, from the engine
+//	weave          those of the tokens in the text that the client gets: not of reasoning, calls and markers
+
+// maxLogprobs is the maximum number of candidates per token, OpenAI's and vLLM's.
+const maxLogprobs = 20
+
+// includesLogprobs reports whether a Responses request asks for log probabilities.
+func includesLogprobs(r *block.Request) bool {
+	var include []string
+	json.Unmarshal(r.Field("include"), &include) // the decoder has checked it
+	return slices.Contains(include, "message.output_text.logprobs")
+}
+
+// wantLogprobs sets c.logprobs and excludes the engines that report none.
+func (c *call) wantLogprobs() error {
+	s, param := c.req.Params().Sampling, "logprobs"
+	want := s.Logprobs
+	if c.req.API() == block.Responses {
+		want, param = includesLogprobs(c.req), "include"
+	}
+	top := int64(0)
+	if s.TopLogprobs != nil {
+		top = *s.TopLogprobs
+	}
+	name := "top_logprobs"
+	if c.req.API() == block.Completions {
+		name = "logprobs"
+	}
+	switch {
+	case top < 0 || top > maxLogprobs:
+		return apierr.Invalid(name, "The number of candidates must be from 0 to %d.", maxLogprobs)
+	case c.req.API() == block.Chat && top > 0 && !want:
+		return apierr.Invalid(name, "It requires logprobs to be true.")
+	case !want:
+		return nil
+	}
+	var unable []index.WorkerID
+	for _, e := range c.fleet.order {
+		if !e.kind.Traits().Probs {
+			unable = append(unable, e.id)
+		}
+	}
+	if len(unable) == len(c.fleet.order) {
+		return &apierr.Error{Why: event.Invalid, Param: param, Code: apierr.CodeUnsupported, Message: "The engines of this model report no log probabilities."}
+	}
+	c.route.Exclude = append(c.route.Exclude, unable...)
+	c.logprobs = new(int(top))
+	return nil
+}
+
+// logprobs holds the log probabilities of a choice's tokens until their text is sent.
+type logprobs struct {
+	choice int32
+	top    int // candidates per token
+	tok    *tokenizers.Tokenizer
+	at     int64 // bytes of output
+	held   []tokenLogprob
+	events []event.Event
+}
+
+// A tokenLogprob is an entry for the client, in the form of the Chat API, and the bytes [off, end) of the output to which it
+// belongs.
+type tokenLogprob struct {
+	off, end int64
+	entry    []byte
+}
+
+// newLogprobs returns the log probabilities of a choice, or nil if the client wants none.
+func (c *call) newLogprobs(choice int32) *logprobs {
+	if c.logprobs == nil {
+		return nil
+	}
+	return &logprobs{choice: choice, top: *c.logprobs, tok: c.model.Tokenizer()}
+}
+
+// add adds those of a step, and returns the bytes that they take. l may be nil.
+func (l *logprobs) add(st *upstream.Step) (size int) {
+	if l == nil || st.Logprobs == nil {
+		return 0
+	}
+	p := st.Logprobs
+	for i, token := range p.Tokens {
+		text := []byte(token)
+		if len(st.IDs) > 0 {
+			if i >= len(st.IDs) { // the step was cut
+				break
+			}
+			text = l.tok.AppendToken(nil, st.IDs[i]) // exact, also within a character
+		}
+		e := logprobEntry{candidate: newCandidate(token, text, valueAt(p.Values, i)), Top: []candidate{}}
+		if i < len(p.Top) {
+			for _, t := range slices.SortedFunc(maps.Keys(p.Top[i]), func(a, b string) int {
+				x, _ := p.Top[i][a].Float64()
+				y, _ := p.Top[i][b].Float64()
+				return cmp.Or(cmp.Compare(y, x), strings.Compare(a, b))
+			}) {
+				if len(e.Top) < l.top { // vLLM also lists the token itself
+					e.Top = append(e.Top, newCandidate(t, []byte(t), p.Top[i][t]))
+				}
+			}
+		}
+		raw, _ := json.Marshal(e) // strings and numbers
+		l.held = append(l.held, tokenLogprob{l.at, l.at + int64(len(text)), raw})
+		l.at += int64(len(text))
+		size += len(raw)
+	}
+	return size
+}
+
+// valueAt returns the value of a token; an absent one is that of a token that cannot occur.
+func valueAt(list []json.Number, i int) json.Number {
+	if i < len(list) && list[i] != "" {
+		return list[i]
+	}
+	return "-9999.0" // OpenAI's
+}
+
+// A candidate is a token that the model could have written.
+type candidate struct {
+	Token   string      `json:"token"`
+	Logprob json.Number `json:"logprob"`
+	Bytes   []int       `json:"bytes"` // nil if unknown
+}
+
+type logprobEntry struct {
+	candidate
+	Top []candidate `json:"top_logprobs"`
+}
+
+// newCandidate returns a candidate with the bytes of its text, unless they were replaced in it.
+func newCandidate(token string, text []byte, value json.Number) candidate {
+	c := candidate{Token: token, Logprob: value}
+	if value == "" {
+		c.Logprob = "-9999.0"
+	}
+	if utf8.Valid(text) && bytes.ContainsRune(text, utf8.RuneError) { // the engine replaced them
+		return c
+	}
+	c.Bytes = make([]int, len(text))
+	for i, b := range text {
+		c.Bytes[i] = int(b)
+	}
+	return c
+}
+
+// weave inserts the log probabilities of text before it. The result is valid until the next call. l may be nil.
+func (l *logprobs) weave(events []event.Event) []event.Event {
+	if l == nil {
+		return events
+	}
+	out := l.events[:0]
+	for _, ev := range events {
+		if ev.Kind == event.Text && ev.End > ev.Off {
+			var list []byte
+			for len(l.held) > 0 && l.held[0].off < ev.End {
+				if t := l.held[0]; t.end > ev.Off {
+					list = append(append(list, ','), t.entry...)
+				}
+				l.held = l.held[1:]
+			}
+			if list != nil {
+				list[0] = '['
+				out = append(out, event.Event{Kind: event.Logprobs, Choice: l.choice, Part: ev.Part, Call: -1, Data: append(list, ']')})
+			}
+		}
+		out = append(out, ev)
+	}
+	l.events = out
+	return out
+}
