@@ -16,7 +16,7 @@ import (
 // TestAppendIDs compares the printed ids with those of strconv.
 func TestAppendIDs(t *testing.T) {
 	every := []uint32{}
-	for n := uint32(0); n < 300_000; n++ {
+	for n := uint32(0); n < 1_001_000; n++ {
 		every = append(every, n)
 	}
 	r := rand.New(rand.NewPCG(1, 2))
@@ -25,7 +25,7 @@ func TestAppendIDs(t *testing.T) {
 		mixed[i] = r.Uint32() >> r.UintN(32)
 	}
 	for _, ids := range [][]uint32{
-		nil, {0}, {math.MaxUint32}, {1<<18 - 1, 1 << 18, 7}, {math.MaxUint32, math.MaxUint32, 1 << 18, 0, 1<<32 - 2}, every, mixed,
+		nil, {0}, {math.MaxUint32}, {999_999, 1_000_000, 7}, {math.MaxUint32, math.MaxUint32, 1_000_000, 0, 1<<32 - 2}, every, mixed,
 	} {
 		want := []byte(">")
 		for _, id := range ids {

@@ -129,7 +129,12 @@ func (l *tokenList) printed(n int) ([]byte, int) {
 	if len(rest) > 0 {
 		end -= len(appendIDs(nil, rest))
 	}
-	return append(make([]byte, 0, end+end/spare+2048), l.text[:end]...), l.n - len(rest)
+	return withRoom(l.text[:end]), l.n - len(rest)
+}
+
+// withRoom returns a copy of a text with room for the next turns.
+func withRoom(text []byte) []byte {
+	return append(make([]byte, 0, len(text)+len(text)/spare+2048), text...)
 }
 
 // idBuffers has buffers for the ids that are new in a prompt.
@@ -142,6 +147,12 @@ func (t *tokens) appendText(dst []byte) []byte {
 	defer l.mu.Unlock()
 	if l.n > len(t.ids) {
 		return appendIDs(dst, t.ids)
+	}
+	if l.n == 0 { // appendIDs needs more room than the text takes
+		at := len(dst)
+		dst = appendIDs(dst, t.ids)
+		l.text, l.n = withRoom(dst[at:]), len(t.ids)
+		return dst
 	}
 	l.text = appendIDs(l.text, t.ids[l.n:])
 	l.n = len(t.ids)
