@@ -135,13 +135,12 @@ func (r *run) costs(state string) ([]cost, error) {
 		var sums [2][]cost
 		n := 0
 		var err error
+		if state == cold && !memory {
+			err = r.fill(&sources)
+		}
 		for err == nil && !m.enough(n, r.turns) {
-			turns := 0
-			for i := range sources {
-				if turns, err = sources[i].measure(m, &sums[i]); err != nil {
-					break
-				}
-			}
+			var turns int
+			turns, err = measureEach(&sources, m, &sums)
 			n += turns
 		}
 		for i := range sources {
@@ -164,6 +163,28 @@ func (r *run) costs(state string) ([]cost, error) {
 		rest.add(c)
 	}
 	return append(list, rest, total), nil
+}
+
+// fill runs as many turns as are measured, so that the caches and the heap have the size that they have in a server that
+// has run for a while. While they grow, the kernel has to clear each new page.
+func (r *run) fill(sources *[2]source) error {
+	var sums [2][]cost
+	for range r.turns {
+		if _, err := measureEach(sources, new(meter), &sums); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// measureEach adds the costs of some turns of each source to sums and returns their number.
+func measureEach(sources *[2]source, m *meter, sums *[2][]cost) (turns int, err error) {
+	for i := range sources {
+		if turns, err = sources[i].measure(m, &sums[i]); err != nil {
+			return 0, err
+		}
+	}
+	return turns, nil
 }
 
 // A source of turns in a state. Warm turns have one server; each cold one has its own, which is dropped before the next is
