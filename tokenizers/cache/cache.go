@@ -5,6 +5,7 @@ package cache
 import (
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -395,16 +396,20 @@ func rest(c cursor) string {
 // dst[start:] are the ids up to p.n. It returns the deepest node of the text. Nodes that the cache does not admit are left
 // out, or, if all is set, outside the tree.
 func (c *Cache) fill(dst []uint32, start int, p prefixEnd, own *flight, e *encoder, all bool) ([]uint32, *node) {
+	var text string // after p
 	if own != nil {
 		defer p.n.land(own)
+		text = own.text
+	} else {
+		text = rest(p.at)
 	}
 	// Without a cut after p.n there is nothing to store, and the text before it is not needed.
-	e.begin(p.at, 0)
+	e.begin(p.at, 0, text)
 	if cut, _ := c.split.Last(e.text, 0, e.untrusted); cut == 0 {
 		return e.encode(dst, c, len(e.text)), p.n
 	}
 	if p.n != p.n.base {
-		e.begin(p.baseAt, p.n.bytes-p.n.base.bytes)
+		e.begin(p.baseAt, p.n.bytes-p.n.base.bytes, rest(p.baseAt))
 	}
 
 	last, from := p.n.base, 0 // the parent of the next regular cut, and its offset in e.text
@@ -453,8 +458,8 @@ type encoder struct {
 }
 
 // begin sets the text to that from c on, of which the first from bytes are already encoded.
-func (e *encoder) begin(c cursor, from int) {
-	e.text, e.at, e.from = rest(c), c, from
+func (e *encoder) begin(c cursor, from int, text string) {
+	e.text, e.at, e.from = text, c, from
 	e.at.advance(from)
 	e.untrusted = e.untrusted[:0]
 	for i := 0; c.left > 0; {
@@ -513,15 +518,20 @@ func runsOf(untrusted []tokenizers.Offset, from, to int) []run {
 			runs = append(runs, run{end, trusted})
 		}
 	}
-	for _, o := range untrusted {
-		if o.End > from && o.Start < to {
-			add(max(o.Start, from)-from, true)
-			add(min(o.End, to)-from, false)
-		}
+	first := sort.Search(len(untrusted), func(i int) bool { return untrusted[i].End > from })
+	last := first
+	for last < len(untrusted) && untrusted[last].Start < to {
+		last++
 	}
-	if runs != nil {
-		add(to-from, true)
+	if first == last {
+		return nil
 	}
+	runs = make([]run, 0, 2*(last-first)+1)
+	for _, o := range untrusted[first:last] {
+		add(max(o.Start, from)-from, true)
+		add(min(o.End, to)-from, false)
+	}
+	add(to-from, true)
 	return slices.Clip(runs)
 }
 
