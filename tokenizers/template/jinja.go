@@ -402,11 +402,8 @@ func toPrompt(out *jinja.Output, roles []string, next, before *memory) *Prompt {
 	if spans > 0 {
 		p.Spans = make([]Span, 0, spans) // those after the front
 	}
-	var paths []byte // of all spans
-	var ends []int
-	if next == nil {
-		paths, ends = make([]byte, 0, 64*spans), make([]int, 0, spans)
-	}
+	begin := at
+	paths, ends := make([]byte, 0, 64*spans), make([]int, 0, spans) // of spans whose origin has no path yet
 	for _, s := range segs {
 		if s.End == at {
 			continue
@@ -419,20 +416,18 @@ func toPrompt(out *jinja.Output, roles []string, next, before *memory) *Prompt {
 			p.Segments = append(p.Segments, tokenizers.Segment{Text: out.Text[at:s.End], Trusted: trusted})
 		}
 		if !trusted {
-			p.Spans = append(p.Spans, Span{"", kind(s.Origin, roles), at, s.End})
-			if next != nil {
-				p.Spans[len(p.Spans)-1].Path = s.Origin.KeptPath()
+			span := Span{"", kind(s.Origin, roles), at, s.End}
+			if kept := s.Origin.Kept(); kept != nil {
+				span.Path = *kept
 			} else {
 				paths = s.Origin.AppendPath(paths)
 				ends = append(ends, len(paths))
 			}
+			p.Spans = append(p.Spans, span)
 		}
 		at = s.End
 	}
-	path, from := string(paths), 0
-	for i, end := range ends {
-		p.Spans[i].Path, from = path[from:end], end
-	}
+	p.setPaths(string(paths), ends, segs, begin, next != nil)
 	switch {
 	case next == nil:
 	case before == nil:
@@ -441,6 +436,33 @@ func toPrompt(out *jinja.Output, roles []string, next, before *memory) *Prompt {
 		next.spans, p.Spans = before.spans.extend(before.prompt.Spans, front, p.Spans)
 	}
 	return p
+}
+
+// setPaths sets the paths of the spans that have none, which are in one text with the given ends. The spans are the segments
+// that have an origin and are not empty; the first segment begins at the given position. If keep is set, origins keep the
+// paths for later prompts.
+func (p *Prompt) setPaths(paths string, ends []int, segs []jinja.Segment, at int, keep bool) {
+	if len(ends) == 0 {
+		return
+	}
+	list := make([]string, len(ends))
+	k, from, i := 0, 0, 0
+	for _, s := range segs {
+		empty := s.End == at
+		at = s.End
+		if s.Origin == nil || empty {
+			continue
+		}
+		if p.Spans[i].Path == "" {
+			list[k], from = paths[from:ends[k]], ends[k]
+			p.Spans[i].Path = list[k]
+			if keep {
+				s.Origin.Keep(&list[k])
+			}
+			k++
+		}
+		i++
+	}
 }
 
 // startLike sets the segments of the beginning of the output that it shares with before. It returns the number of those in

@@ -21,7 +21,7 @@ type Origin struct {
 	parent *Origin
 	key    string // if index < 0
 	index  int
-	path   atomic.Pointer[string] // see KeptPath
+	path   atomic.Pointer[string] // see Keep
 }
 
 // Root returns the origin of a part of the request that has a name, such as messages.
@@ -50,15 +50,11 @@ func (o *Origin) Path() string {
 	return string(o.appendPath(buf[:0]))
 }
 
-// KeptPath is Path, for positions that are kept: it is computed once.
-func (o *Origin) KeptPath() string {
-	if p := o.path.Load(); p != nil {
-		return *p
-	}
-	s := o.Path()
-	o.path.Store(&s)
-	return s
-}
+// Kept returns the position that was passed to Keep, or nil.
+func (o *Origin) Kept() *string { return o.path.Load() }
+
+// Keep keeps the position, which is equal to Path, for later calls of Kept.
+func (o *Origin) Keep(path *string) { o.path.Store(path) }
 
 // AppendPath appends the position to b.
 func (o *Origin) AppendPath(b []byte) []byte { return o.appendPath(b) }
