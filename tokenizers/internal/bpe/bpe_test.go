@@ -175,7 +175,7 @@ func TestMergeLoops(t *testing.T) {
 		for range 60 {
 			w := randomWord(r, 1+r.IntN(maxScan))
 			want := naive(m, w)
-			if got := m.mergeScan(nil, w); !slices.Equal(got, want) {
+			if got := m.mergeScan(nil, w, new(State)); !slices.Equal(got, want) {
 				t.Fatalf("seed %d: scan of %q is %v, want %v", seed, w, got, want)
 			}
 			if got := m.mergeLong(nil, w, &st); !slices.Equal(got, want) {

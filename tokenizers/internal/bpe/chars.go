@@ -404,7 +404,7 @@ func (m *Chars) long(dst []uint32, w string, st *State) []uint32 {
 func (m *Chars) merge(dst []uint32, w string, st *State) []uint32 {
 	m.leaves(w, st, false)
 	if len(st.leaf) <= maxScan {
-		dst = m.mergeScan(dst, st.leaf)
+		dst = m.mergeScan(dst, st.leaf, st)
 	} else {
 		m.mergeNodes(st)
 		for i := int32(0); i >= 0; i = st.nodes[i].next {
@@ -415,20 +415,13 @@ func (m *Chars) merge(dst []uint32, w string, st *State) []uint32 {
 	return dst
 }
 
-func (m *Chars) mergeScan(dst, leaf []uint32) []uint32 {
-	var id [maxScan]uint32
-	var next [maxScan]joint
-	n := copy(id[:], leaf)
-	best, at := noMerge, 0
+func (m *Chars) mergeScan(dst, leaf []uint32, st *State) []uint32 {
+	r := &st.row
+	n := copy(r.id[:], leaf)
 	for i := 1; i < n; i++ {
-		r := m.join(id[i-1], id[i])
-		next[i-1] = r
-		if r < best {
-			best, at = r, i-1
-		}
+		r.next[i-1] = m.join(r.id[i-1], r.id[i]).at(i - 1)
 	}
-	n = m.scan(&id, &next, n, best, at)
-	return append(dst, id[:n]...)
+	return m.scan(dst, r, n)
 }
 
 // mergeNodes merges st.leaf, which is not empty. The result is in st.nodes; a node has the index of

@@ -2,7 +2,11 @@
 
 package bpe
 
-import "slices"
+import (
+	"math"
+	"math/bits"
+	"slices"
+)
 
 // This file has the merge loops. Both give the same result; short words use the simple one.
 
@@ -13,53 +17,88 @@ const maxScan = 64
 // merge appends the encoding of w, which is not empty, without using caches.
 func (m *Model) merge(dst []uint32, w string, st *State) []uint32 {
 	if len(w) <= maxScan {
-		return m.mergeScan(dst, w)
+		return m.mergeScan(dst, w, st)
 	}
 	return m.mergeLong(dst, w, st)
 }
 
-// mergeScan keeps ids and the merges of adjacent ids in two arrays and closes the gap after each merge.
-func (m *Model) mergeScan(dst []uint32, w string) []uint32 {
-	var id [maxScan]uint32
-	var next [maxScan]joint
-	n := len(w)
-	id[0] = m.byteID[w[0]]
-	best, at := noMerge, 0
-	for i := 1; i < n; i++ {
-		id[i] = m.byteID[w[i]]
-		r := m.bytePair[int(w[i-1])<<8|int(w[i])]
-		next[i-1] = r
-		if r < best {
-			best, at = r, i-1
-		}
-	}
-	n = m.scan(&id, &next, n, best, at)
-	return append(dst, id[:n]...)
+// row is the state of the simple loop: the ids of a word and, for each but the last, its merge with the one after it. An id
+// stays where its first byte or character is; the places of ids that were merged into others are empty.
+type row struct {
+	id [maxScan]uint32
+	// next is the merge, and in its low posBits its place, so that the least of them is the merge of the lowest rank and,
+	// among these, the leftmost. Empty places and ids that do not merge have noNext.
+	next [maxScan + 3]int64
 }
 
-// scan merges the first n ids in place, beginning with the merge best at index at, and returns the number of remaining
-// ids. next[i] is the merge of id[i] and id[i+1].
-func (m *merges) scan(id *[maxScan]uint32, next *[maxScan]joint, n int, best joint, at int) int {
-	for best != noMerge {
-		// at and at+1 become one.
-		id[at] = best.to()
-		n--
-		copy(id[at+1:n], id[at+2:n+1])
-		copy(next[at:n-1], next[at+1:n])
-		if at > 0 {
-			next[at-1] = m.join(id[at-1], id[at])
+const (
+	posBits = 6 // maxScan is 1 << posBits
+	noNext  = math.MaxInt64
+)
+
+// at returns the entry of row.next for the merge j at place i.
+func (j joint) at(i int) int64 {
+	if j == noMerge {
+		return noNext
+	}
+	return int64(j)<<posBits | int64(i)
+}
+
+// least returns the smaller one without a branch, since which one it is can hardly be predicted.
+func least(a, b int64) int64 {
+	d := b - a
+	return a + d&(d>>63)
+}
+
+// mergeScan is merge for words of up to maxScan bytes.
+func (m *Model) mergeScan(dst []uint32, w string, st *State) []uint32 {
+	r := &st.row
+	n := len(w)
+	r.id[0] = m.byteID[w[0]]
+	for i := 1; i < n; i++ {
+		r.id[i] = m.byteID[w[i]]
+		r.next[i-1] = m.bytePair[int(w[i-1])<<8|int(w[i])].at(i - 1)
+	}
+	return m.scan(dst, r, n)
+}
+
+// scan merges the first n ids of r, of which the last one's entry in r.next is not set, and appends the remaining ids to dst.
+func (m *merges) scan(dst []uint32, r *row, n int) []uint32 {
+	if n == 0 {
+		return dst
+	}
+	// The last place and those that complete a group of four.
+	r.next[n-1], r.next[n], r.next[n+1], r.next[n+2] = noNext, noNext, noNext, noNext
+	groups := r.next[:(n+3)&^3]
+	used := ^uint64(0) >> (maxScan - n) // a bit per place that is not empty
+	for {
+		best := int64(noNext)
+		for g := groups; len(g) >= 4; g = g[4:] {
+			best = least(best, least(least(g[0], g[1]), least(g[2], g[3])))
 		}
-		if at < n-1 {
-			next[at] = m.join(id[at], id[at+1])
+		if best == noNext {
+			break
 		}
-		best = noMerge
-		for i, r := range next[:n-1] {
-			if r < best {
-				best, at = r, i
-			}
+		at := best & (maxScan - 1)
+		id := joint(best >> posBits).to()
+		r.id[at] = id
+		after := used &^ (2<<at - 1)
+		gone := bits.TrailingZeros64(after)
+		used &^= 1 << gone
+		r.next[gone] = noNext
+		r.next[at] = noNext
+		if after &= after - 1; after != 0 {
+			r.next[at] = m.join(id, r.id[bits.TrailingZeros64(after)]).at(int(at))
+		}
+		if before := used & (1<<at - 1); before != 0 {
+			k := bits.Len64(before) - 1
+			r.next[k] = m.join(r.id[k], id).at(k)
 		}
 	}
-	return n
+	for ; used != 0; used &= used - 1 {
+		dst = append(dst, r.id[bits.TrailingZeros64(used)])
+	}
+	return dst
 }
 
 // mergeLong keeps the tokens of a long word in a doubly linked list, and the possible merges in a queue ordered by

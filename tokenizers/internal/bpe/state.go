@@ -9,6 +9,7 @@ import "github.com/weft-go/weft/tokenizers/internal/words"
 type State struct {
 	words words.Cache
 	longs longCache
+	row   row
 	nodes []node
 	queue queue
 	leaf  []uint32 // ids of the characters of a long word
