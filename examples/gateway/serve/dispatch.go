@@ -30,7 +30,7 @@ func (c *call) listen(ctx context.Context) {
 	c.early = event.Dispatcher{InReasoning: opt.CallsInReasoning}
 	if opt.OnToolCall != nil {
 		c.early.OnCall = func(t event.Call) {
-			if c.flush() != nil {
+			if c.out.flush() != nil {
 				return
 			}
 			c.sent = true
@@ -41,7 +41,7 @@ func (c *call) listen(ctx context.Context) {
 	}
 	if opt.OnReasoning != nil {
 		c.early.OnReasoning = func(choice int32, text []byte, why event.Why) {
-			if why != event.LimitExceeded && c.flush() == nil {
+			if why != event.LimitExceeded && c.out.flush() == nil {
 				c.sent = true
 				opt.OnReasoning(ctx, Reasoning{RequestID: c.id, Choice: int(choice), Text: string(text)})
 			}

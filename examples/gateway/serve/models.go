@@ -93,7 +93,8 @@ func (c *call) decline(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	c.g.opt.Logger.Warn("request refused in stream", "request", c.id, "path", r.URL.Path, "err", loggable(e))
 	enc := c.encoder()
-	out := newStreamWriter(w, enc.Fail(nil, e), enc.AppendKeepAlive(nil), c.g.opt.KeepAlive)
+	var out streamWriter
+	out.start(w, enc.Fail(nil, e), enc.AppendKeepAlive(nil), c.g.opt.KeepAlive)
 	out.write(nil) // writes the opening; an error means that the client disconnected
 	out.close(nil)
 }

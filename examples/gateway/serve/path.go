@@ -5,7 +5,6 @@ package serve
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"net/http"
 	"slices"
@@ -62,16 +61,14 @@ type call struct {
 	route       router.Request
 	place       *placement
 
-	pace    pace     // of the output, for Options.OnOutput
-	watch   *silence // cancels the engine's request after Options.EngineSilence
-	output  int64    // bytes of output, and how many of them memory was taken for
+	pace    pace    // of the output, for Options.OnOutput
+	watch   silence // cancels the engine's request after Options.EngineSilence
+	output  int64   // bytes of output, and how many of them memory was taken for
 	paid    int64
 	retries int  // attempts after the first one
 	sent    bool // the client or a callback has output of the engine
 	events  []event.Event
-	send    func(...event.Event) // encodes events for the client
-	flush   func() error         // writes the encoded events, if any; its first error is final
-	restart func(event.Event)    // drops the encoded events and begins again
+	out     output
 }
 
 // A choice decodes one of the outputs for a request.
@@ -273,7 +270,7 @@ func (c *call) again(ctx context.Context, err error) bool {
 func (c *call) relay(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil) // cancels the engine's request
-	c.watch = newSilence(c.g.opt.EngineSilence, func() { cancel(errSilent) })
+	c.watch.start(c.g.opt.EngineSilence, func() { cancel(errSilent) })
 	defer c.watch.stop()
 	start, err := c.open()
 	if err != nil {
@@ -284,53 +281,29 @@ func (c *call) relay(w http.ResponseWriter, r *http.Request) error {
 	enc := c.encoder()
 	if !c.req.Params().Stream {
 		enc.Append(nil, start)
-		c.send, c.flush = func(events ...event.Event) { enc.Append(nil, events...) }, func() error { return nil }
-		c.restart = func(start event.Event) {
-			enc = c.encoder()
-			enc.Append(nil, start)
-		}
+		out := &wholeOutput{c: c, enc: enc}
+		c.out = out
 		err := c.pump(ctx)
-		var body []byte
 		if err == nil {
-			body = enc.Finish(nil)
-			err = enc.Err()
+			err = out.write(w)
 		}
-		if err != nil {
+		if err != nil && !errors.Is(err, errClientGone) {
 			c.g.refuse(w, r.WithContext(ctx), c.api, err)
-			return err
 		}
-		w.Header().Set("Content-Type", enc.ContentType())
-		if _, err := w.Write(body); err != nil {
-			return fmt.Errorf("%w: %w", errClientGone, err)
-		}
-		return nil
-	}
-
-	out := newStreamWriter(w, enc.Append(nil, start), enc.AppendKeepAlive(nil), c.g.opt.KeepAlive)
-	var frames []byte
-	var failed error
-	due := false // frames may be empty: the first events only open the stream
-	c.send = func(events ...event.Event) { frames, due = enc.Append(frames, events...), true }
-	c.flush = func() error {
-		if due && failed == nil {
-			c.sent = c.sent || len(frames) > 0
-			failed = out.write(frames)
-		}
-		frames, due = frames[:0], false
-		return failed
-	}
-	c.restart = func(start event.Event) {
-		enc, frames, due = c.encoder(), frames[:0], false
-		out.reopen(enc.Append(nil, start))
-	}
-	err = c.pump(ctx)
-	if err == nil {
-		err = out.write(enc.Finish(frames))
-		out.close(nil)
 		return err
 	}
-	c.flush() // an error of this write does not replace err
-	if sent := out.close(enc.Fail(frames[:0], public(ctx, err))); !sent {
+
+	out := &streamOutput{c: c, enc: enc}
+	out.w.start(w, enc.Append(nil, start), enc.AppendKeepAlive(nil), c.g.opt.KeepAlive)
+	c.out = out
+	err = c.pump(ctx)
+	if err == nil {
+		err = out.w.write(out.enc.Finish(out.frames))
+		out.w.close(nil)
+		return err
+	}
+	out.flush() // an error of this write does not replace err
+	if sent := out.w.close(out.enc.Fail(out.frames, public(ctx, err))); !sent {
 		c.decline(w, r.WithContext(ctx), err)
 	}
 	return err
@@ -367,12 +340,12 @@ func (c *call) pump(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		c.restart(start)
+		c.out.restart(start)
 		c.listen(ctx)
 	}
 	u := c.choices[0].dec.Usage() // of all choices
 	c.rec.Finish = c.choices[0].why.String()
-	c.send(event.Event{Kind: event.Usage, Call: -1, Usage: &u})
+	c.out.send(event.Event{Kind: event.Usage, Call: -1, Usage: &u})
 	return nil
 }
 
@@ -392,7 +365,7 @@ func (c *call) receive(ctx context.Context, req *engineRequest) (fault, err erro
 				continue
 			}
 			received = false
-			if err := c.flush(); err != nil {
+			if err := c.out.flush(); err != nil {
 				return nil, err
 			}
 			now := time.Now()
@@ -494,7 +467,7 @@ func (c *call) deliver(ch *choice) error {
 	}
 	c.events = ch.logprobs.weave(c.events)
 	if len(c.events) > 0 {
-		c.send(c.events...)
+		c.out.send(c.events...)
 		c.early.Add(c.events...)
 	}
 	return nil

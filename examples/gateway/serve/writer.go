@@ -22,24 +22,21 @@ var errClientGone = errors.New("serve: client disconnected")
 // idle time it writes a keep-alive, preceded by the opening frames if they have not been sent yet, so that clients and
 // proxies do not time out during a long prefill. It is safe for concurrent use by multiple goroutines.
 type streamWriter struct {
-	w       http.ResponseWriter
-	rc      *http.ResponseController
-	opening []byte   // written first
-	alive   []byte   // keep-alive frame
-	silence *silence // until the next keep-alive
-
 	mu      sync.Mutex
 	started bool
 	closed  bool
 	err     error
+	w       http.ResponseWriter
+	rc      http.ResponseController
+	silence silence // until the next keep-alive
+	opening []byte  // written first
+	alive   []byte  // keep-alive frame
 }
 
-func newStreamWriter(w http.ResponseWriter, opening, alive []byte, idle time.Duration) *streamWriter {
-	s := &streamWriter{w: w, rc: http.NewResponseController(w), opening: opening, alive: alive}
-	s.mu.Lock() // silence may end before it is stored
-	defer s.mu.Unlock()
-	s.silence = newSilence(idle, s.keepAlive)
-	return s
+// start makes s ready to use.
+func (s *streamWriter) start(w http.ResponseWriter, opening, alive []byte, idle time.Duration) {
+	s.w, s.rc, s.opening, s.alive = w, *http.NewResponseController(w), opening, alive
+	s.silence.start(idle, s.keepAlive)
 }
 
 // write sends frames, which must be complete events.
@@ -110,22 +107,22 @@ func (s *streamWriter) close(last []byte) (started bool) {
 // time, which costs less than setting a timer: the timer runs on, and looks at the time when it fires. It is safe for
 // concurrent use by multiple goroutines.
 type silence struct {
+	last  atomic.Int64 // the last interruption, in nanoseconds since begun
+	begun time.Time
 	limit time.Duration
 	broke func() // called by a goroutine of its own, and at least limit after the call before
-	begun time.Time
-	last  atomic.Int64 // the last interruption, in nanoseconds since begun
 
 	mu      sync.Mutex
 	timer   *time.Timer
 	stopped bool
 }
 
-func newSilence(limit time.Duration, broke func()) *silence {
-	s := &silence{limit: limit, broke: broke, begun: time.Now()}
+// start begins the silence.
+func (s *silence) start(limit time.Duration, broke func()) {
+	s.limit, s.broke, s.begun = limit, broke, time.Now()
 	s.mu.Lock() // the timer may fire before it is stored
 	defer s.mu.Unlock()
 	s.timer = time.AfterFunc(limit, s.look)
-	return s
 }
 
 // interrupt begins the silence again.
@@ -173,7 +170,7 @@ const (
 // HTTP/2 ends a request at the deadline even if nothing is being written, so there the deadline is lifted between writes.
 type timedWriter struct {
 	http.ResponseWriter
-	rc      *http.ResponseController
+	rc      http.ResponseController
 	timeout time.Duration
 	http2   bool
 
@@ -184,7 +181,7 @@ type timedWriter struct {
 }
 
 func newTimedWriter(w http.ResponseWriter, r *http.Request, timeout time.Duration) *timedWriter {
-	t := &timedWriter{ResponseWriter: w, rc: http.NewResponseController(w), timeout: timeout, http2: r.ProtoMajor >= 2}
+	t := &timedWriter{ResponseWriter: w, rc: *http.NewResponseController(w), timeout: timeout, http2: r.ProtoMajor >= 2}
 	if !t.http2 {
 		t.extend() // the deadline of the request before may have passed
 	}
