@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
+	"net/http/httptrace"
+	"sync/atomic"
 
 	"github.com/weft-go/weft/examples/engine/upstream"
 	"github.com/weft-go/weft/protocols/apierr"
@@ -39,7 +41,12 @@ func (e *engine) complete(ctx context.Context, id string, req *engineRequest, hi
 	return e.kind.Steps(resp.Body, req.Choices), nil
 }
 
-// do sends a request, whose body has the hints that are fields. An error is an *apierr.Error.
+// maxStale is the maximum number of connections that are tried for a request.
+const maxStale = 3
+
+// do sends a request, whose body has the hints that are fields. An error is an *apierr.Error. Engines close idle
+// connections, llama.cpp and vLLM after 5 seconds, also while a request arrives. A request that fails on a connection that
+// was used before is therefore sent again.
 func (e *engine) do(hr *http.Request, id string, hints *intent.Out) (*http.Response, error) {
 	hr.Header.Set("Content-Type", "application/json")
 	hints.SetHeaders(hr.Header)
@@ -47,9 +54,19 @@ func (e *engine) do(hr *http.Request, id string, hints *intent.Out) (*http.Respo
 	if e.apiKey != "" {
 		hr.Header.Set("Authorization", "Bearer "+e.apiKey)
 	}
-	resp, err := e.client.Do(hr)
-	if err != nil {
-		return nil, apierr.EngineFailed(fmt.Errorf("%w: %w", errUnreachable, err))
+	var reused atomic.Bool
+	trace := &httptrace.ClientTrace{GotConn: func(c httptrace.GotConnInfo) { reused.Store(c.Reused) }}
+	hr = hr.WithContext(httptrace.WithClientTrace(hr.Context(), trace))
+	for attempt := 1; ; attempt++ {
+		resp, err := e.client.Do(hr)
+		if err == nil {
+			return resp, nil
+		}
+		if !reused.Load() || hr.GetBody == nil || attempt == maxStale || hr.Context().Err() != nil {
+			return nil, apierr.EngineFailed(fmt.Errorf("%w: %w", errUnreachable, err))
+		}
+		if hr.Body, err = hr.GetBody(); err != nil {
+			return nil, err
+		}
 	}
-	return resp, nil
 }

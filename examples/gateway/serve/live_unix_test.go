@@ -367,6 +367,11 @@ func TestLiveVLLMConstraints(t *testing.T) {
 	port := freePort(t)
 	v := &liveVLLM{t: t, args: []string{port, "tcp://127.0.0.1:" + freePort(t), "tcp://127.0.0.1:" + freePort(t), "0", dir}, url: "http://127.0.0.1:" + port}
 	v.start()
+	forceFamilies(t, upstream.VLLM{}, v.url, dir, files)
+}
+
+// forceFamilies forces calls for each family of which there is a template. The tokenizer of the engine is in dir.
+func forceFamilies(t *testing.T, kind upstream.Kind, url, dir string, files []string) {
 	tokenizer, err := tokenizers.Load(os.DirFS(dir), nil)
 	require.NoError(t, err)
 	data, err := fs.ReadFile(mini.FS(), "tokenizer.json")
@@ -394,7 +399,7 @@ func TestLiveVLLMConstraints(t *testing.T) {
 			continue
 		}
 		if done[model.Family()] == 0 {
-			t.Run(name, func(t *testing.T) { done[model.Family()] += forceCalls(t, v.url, model) })
+			t.Run(name, func(t *testing.T) { done[model.Family()] += forceCalls(t, kind, url, model) })
 		}
 	}
 	families := 0
@@ -415,8 +420,16 @@ func writeMarkers(t *testing.T, dir string, templates []string) {
 	write := func(name string, value any) { writeJSON(t, filepath.Join(dir, name), value) }
 	require.NoError(t, os.MkdirAll(dir, 0o700))
 	tokenizer, config := read("tokenizer.json"), read("config.json")
+	config["vocab_size"] = addMarkers(t, tokenizer, templates)/64*64 + 64
+	write("tokenizer.json", tokenizer)
+	write("config.json", config)
+	write("tokenizer_config.json", read("tokenizer_config.json"))
+}
+
+// addMarkers adds the markers of all families and templates to a tokenizer, and returns the number of its tokens.
+func addMarkers(t *testing.T, tokenizer map[string]any, templates []string) (next int64) {
 	added := tokenizer["added_tokens"].([]any)
-	known, next := map[string]bool{}, int64(0)
+	known := map[string]bool{}
 	for _, a := range added {
 		known[a.(map[string]any)["content"].(string)] = true
 		id, err := a.(map[string]any)["id"].(json.Number).Int64()
@@ -444,10 +457,8 @@ func writeMarkers(t *testing.T, dir string, templates []string) {
 			add(m)
 		}
 	}
-	tokenizer["added_tokens"], config["vocab_size"] = added, next/64*64+64
-	write("tokenizer.json", tokenizer)
-	write("config.json", config)
-	write("tokenizer_config.json", read("tokenizer_config.json"))
+	tokenizer["added_tokens"] = added
+	return next
 }
 
 func readJSON(t *testing.T, file string) (out map[string]any) {
@@ -467,7 +478,7 @@ func writeJSON(t *testing.T, file string, value any) {
 
 // forceCalls sends 24 requests that demand calls over each API, and returns their number. It skips a model of which calls
 // cannot be forced.
-func forceCalls(t *testing.T, engine string, model *prompt.Model) (n int) {
+func forceCalls(t *testing.T, kind upstream.Kind, engine string, model *prompt.Model) (n int) {
 	const schema = `{"type":"object","properties":{"mode":{"type":"string","enum":["read","write"]},"count":{"type":"integer","minimum":0,"maximum":99},` +
 		`"tags":{"type":"array","items":{"enum":["a","b"]},"maxItems":3},"deep":{"type":"boolean"}},"required":["mode","count"],"additionalProperties":false}`
 	const none = `{"type":"object","properties":{},"additionalProperties":false}`
@@ -478,17 +489,17 @@ func forceCalls(t *testing.T, engine string, model *prompt.Model) (n int) {
 	}
 	demands := map[string]demand{
 		"/v1/chat/completions": {
-			`"messages":[{"role":"user","content":"x"}],"max_tokens":1000,"tools":[{"type":"function","function":{"name":"open_file","description":"opens","parameters":` + schema + `}},{"type":"function","function":{"name":"now","description":"tells","parameters":` + none + `}}]`,
+			`"messages":[{"role":"user","content":"x"}],"max_tokens":400,"tools":[{"type":"function","function":{"name":"open_file","description":"opens","parameters":` + schema + `}},{"type":"function","function":{"name":"now","description":"tells","parameters":` + none + `}}]`,
 			[]string{`"tool_choice":"required"`, `"tool_choice":{"type":"function","function":{"name":"open_file"}}`, `"tool_choice":"required","parallel_tool_calls":false`},
 			`"content":"[^"]`,
 		},
 		"/v1/responses": {
-			`"input":"x","max_output_tokens":1000,"tools":[{"type":"function","name":"open_file","description":"opens","parameters":` + schema + `},{"type":"function","name":"now","description":"tells","parameters":` + none + `}]`,
+			`"input":"x","max_output_tokens":400,"tools":[{"type":"function","name":"open_file","description":"opens","parameters":` + schema + `},{"type":"function","name":"now","description":"tells","parameters":` + none + `}]`,
 			[]string{`"tool_choice":"required"`, `"tool_choice":{"type":"function","name":"open_file"}`, `"tool_choice":"required","parallel_tool_calls":false`},
 			`output_text`,
 		},
 		"/v1/messages": {
-			`"messages":[{"role":"user","content":"x"}],"max_tokens":1000,"tools":[{"name":"open_file","description":"opens","input_schema":` + schema + `},{"name":"now","description":"tells","input_schema":` + none + `}]`,
+			`"messages":[{"role":"user","content":"x"}],"max_tokens":400,"tools":[{"name":"open_file","description":"opens","input_schema":` + schema + `},{"name":"now","description":"tells","input_schema":` + none + `}]`,
 			[]string{`"tool_choice":{"type":"any"}`, `"tool_choice":{"type":"tool","name":"open_file"}`, `"tool_choice":{"type":"any","disable_parallel_tool_use":true}`},
 			`"type":"text"`,
 		},
@@ -496,7 +507,7 @@ func forceCalls(t *testing.T, engine string, model *prompt.Model) (n int) {
 	var calls []serve.ToolCall
 	records := make(chan serve.Record, 1)
 	g, err := serve.New(&serve.Options{
-		Model: "tiny", Prompts: model, BlockSize: liveBlock, Engines: []serve.Engine{{URL: engine, Kind: upstream.VLLM{}}},
+		Model: "tiny", Prompts: model, BlockSize: liveBlock, Engines: []serve.Engine{{URL: engine, Kind: kind}},
 		OnToolCall: func(_ context.Context, c serve.ToolCall) { calls = append(calls, c) },
 		OnDone:     func(r serve.Record) { records <- r },
 		Logger:     slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
@@ -507,9 +518,16 @@ func forceCalls(t *testing.T, engine string, model *prompt.Model) (n int) {
 	defer s.Close()
 	bias := map[string]int{} // random tokens would hardly ever end reasoning
 	for _, g := range family.All() {
+		weight := 20
+		if kind == (upstream.LlamaCPP{}) { // which is slow where the best token is not the one that a grammar permits
+			if !slices.Contains(strings.Split(model.Family(), "+"), g.Name) {
+				continue
+			}
+			weight = 6
+		}
 		for _, m := range g.Markers() {
 			if id, ok := model.Tokenizer().TokenID(m.Text); ok {
-				bias[fmt.Sprint(id)] = 20
+				bias[fmt.Sprint(id)] = weight
 			}
 		}
 	}
@@ -517,7 +535,7 @@ func forceCalls(t *testing.T, engine string, model *prompt.Model) (n int) {
 	require.NoError(t, err)
 	for path, d := range demands {
 		for i, done := 0, 0; done < 24; i++ {
-			if i == 36 {
+			if i == 36 || i == 6 && done == 0 {
 				t.Skipf("%s: random tokens do not end", model.Family())
 			}
 			calls = nil

@@ -303,7 +303,12 @@ func (c *call) relay(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	out.flush() // an error of this write does not replace err
-	if sent := out.w.close(out.enc.Fail(out.frames, public(ctx, err))); !sent {
+	frames := out.frames
+	if len(c.choices) > 0 { // what was sent counts
+		used := c.choices[0].dec.Usage()
+		frames = out.enc.Append(frames, event.Event{Kind: event.Usage, Call: -1, Usage: &used})
+	}
+	if sent := out.w.close(out.enc.Fail(frames, public(ctx, err))); !sent {
 		c.decline(w, r.WithContext(ctx), err)
 	}
 	return err
@@ -355,6 +360,9 @@ func (c *call) receive(ctx context.Context, req *engineRequest) (fault, err erro
 	req.prepare(e.kind, c.tags[e.kind], c.choices[0].dec)
 	steps, fault := e.complete(ctx, c.unique, req, c.engineHints(ctx, e))
 	if fault != nil {
+		if e, ok := errors.AsType[*apierr.Error](fault); ok && e.Code == apierr.CodeContextLength && c.api == wire.Responses {
+			e.Param = map[string]string{"messages": "input", "max_tokens": "max_output_tokens"}[e.Param]
+		}
 		return fault, nil
 	}
 	c.pace = pace{}

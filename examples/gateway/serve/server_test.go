@@ -364,3 +364,38 @@ func TestReplace(t *testing.T) {
 	require.NoError(t, second.Drain(t.Context()))
 	require.Equal(t, 503, ask(t, first, apiCases[0], true).Code)
 }
+
+// TestIdleConnectionsOfEngines checks that a request succeeds whose connection the engine closes as it arrives: llama.cpp
+// does after 100 requests, and after 5 idle seconds.
+func TestIdleConnectionsOfEngines(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() { // one request for each connection, without saying so
+				defer conn.Close()
+				in := bufio.NewReader(conn)
+				r, err := http.ReadRequest(in)
+				if err != nil {
+					return
+				}
+				io.Copy(io.Discard, r.Body)
+				fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: %d\r\n\r\n%s", len(whole), whole)
+				in.Peek(1) // until the next one arrives
+			}()
+		}
+	}()
+	r := start(t, 0, nil, func(o *serve.Options) {
+		o.Engines = []serve.Engine{{URL: "http://" + l.Addr().String()}}
+		o.HealthInterval, o.Retries = -1, -1
+	})
+	for range 5 {
+		status, _, body := send(t, r.url+apiCases[0].path, apiCases[0].body("go", false))
+		require.Equal(t, http.StatusOK, status, body)
+	}
+}
