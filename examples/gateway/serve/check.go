@@ -15,7 +15,7 @@ import (
 )
 
 // check returns an error for a decoded request that the gateway cannot serve.
-func (g *Gateway) check(a *wire.API, r *block.Request) error {
+func (g *Gateway) check(a *wire.API, r *block.Request, path string) error {
 	if r.Params().Model == "" {
 		return apierr.Invalid("model", "A model is required.")
 	}
@@ -25,7 +25,7 @@ func (g *Gateway) check(a *wire.API, r *block.Request) error {
 	if err := stateless(r); err != nil {
 		return err
 	}
-	if err := unsupported(r); err != nil {
+	if err := unsupported(r, path); err != nil {
 		return err
 	}
 	if a == wire.Completions {
@@ -82,11 +82,13 @@ func given(r *block.Request, field string) bool {
 
 // unsupported returns an error for fields that change the conversation or the form of the response and are not
 // implemented. Other unknown fields are ignored, since clients send many.
-func unsupported(r *block.Request) error {
+func unsupported(r *block.Request, path string) error {
 	refuse := func(param, message string) error {
 		return &apierr.Error{Why: event.Invalid, Param: param, Code: apierr.CodeUnsupported, Message: message}
 	}
 	switch {
+	case r.API() == block.Responses && path == compactPath && r.Params().Stream:
+		return refuse("stream", "A summary is one JSON document: send stream as false.")
 	case r.API() == block.Responses && given(r, "prompt"):
 		return refuse("prompt", "This server keeps no prompts: send all of it as instructions and input.")
 	case r.API() == block.Responses && string(r.Field("background")) == "true":

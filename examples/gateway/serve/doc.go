@@ -17,7 +17,8 @@
 //	POST /v1/tokenize           POST /v1/detokenize
 //	GET  /v1/models             GET  /v1/models/{id}               GET  /health  GET /ready  HEAD /
 //	                                                               GET  /metrics, if Options.Metrics is set
-//	POST /v1/completions, /v1/embeddings                           GET  /version
+//	POST /v1/completions        POST /v1/responses/compact         GET  /version
+//	POST /v1/embeddings
 //
 // GET /v1/models lists the models in the form of OpenAI, Anthropic or Codex, depending on the client; see package
 // catalog. A request may use any listed name, and its response contains the same name.

@@ -20,8 +20,9 @@ type output interface {
 
 // A wholeOutput writes one body at the end.
 type wholeOutput struct {
-	c   *call
-	enc *wire.Encoder
+	c    *call
+	enc  *wire.Encoder
+	form func(body []byte) ([]byte, error) // changes the form of the body; nil means that of the API
 }
 
 func (o *wholeOutput) send(events ...event.Event) { o.enc.Append(nil, events...) }
@@ -38,6 +39,12 @@ func (o *wholeOutput) write(w http.ResponseWriter) error {
 	body := o.enc.Finish(nil)
 	if err := o.enc.Err(); err != nil {
 		return err
+	}
+	if o.form != nil {
+		var err error
+		if body, err = o.form(body); err != nil {
+			return err
+		}
 	}
 	w.Header().Set("Content-Type", o.enc.ContentType())
 	if _, err := w.Write(body); err != nil {

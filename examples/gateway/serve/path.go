@@ -57,6 +57,7 @@ type call struct {
 	prompt      []uint32                 // its token ids
 	tags        map[upstream.Kind][]byte // what the request demands of the output, for each kind of engine
 	logprobs    *int                     // candidates per token whose log probabilities the client gets; nil means none
+	compact     bool                     // the response is a summary of the conversation
 	ignored     []string                 // fields of the request without effect
 	route       router.Request
 	place       *placement
@@ -123,7 +124,7 @@ func (c *call) read(w http.ResponseWriter, r *http.Request) error {
 	if c.req, err = turn.Decode(c.api, body, &block.Limits{Body: int(g.opt.MaxBody)}); err != nil {
 		return err
 	}
-	if err := g.check(c.api, c.req); err != nil {
+	if err := g.check(c.api, c.req, r.URL.Path); err != nil {
 		return err
 	}
 	c.ignore()
@@ -150,6 +151,12 @@ func (c *call) read(w http.ResponseWriter, r *http.Request) error {
 	}
 	if c.api == wire.Completions {
 		return c.plain(ctx)
+	}
+	if err := c.expand(); err != nil {
+		return err
+	}
+	if err := c.summarize(); err != nil {
+		return err
 	}
 	turn.Bind(c.route.Intent.Salt, c.route.Intent.Session.ID)
 	if c.text, err = turn.Render(c.model, c.req, time.Now()); c.text != nil {
@@ -282,7 +289,10 @@ func (c *call) relay(w http.ResponseWriter, r *http.Request) error {
 	if !c.req.Params().Stream {
 		enc.Append(nil, start)
 		out := &wholeOutput{c: c, enc: enc}
-		c.out = out
+		if r.URL.Path == compactPath {
+			out.form = compactionBody
+		}
+		c.out = c.compacted(out)
 		err := c.pump(ctx)
 		if err == nil {
 			err = out.write(w)
@@ -295,7 +305,7 @@ func (c *call) relay(w http.ResponseWriter, r *http.Request) error {
 
 	out := &streamOutput{c: c, enc: enc}
 	out.w.start(w, enc.Append(nil, start), enc.AppendKeepAlive(nil), c.g.opt.KeepAlive)
-	c.out = out
+	c.out = c.compacted(out)
 	err = c.pump(ctx)
 	if err == nil {
 		err = out.w.write(out.enc.Finish(out.frames))

@@ -37,6 +37,7 @@ func (g *Gateway) routes() *http.ServeMux {
 	for _, a := range []*wire.API{wire.Chat, wire.Responses, wire.Messages, wire.Completions} {
 		post(a, a.Path(), func(w http.ResponseWriter, r *http.Request) { g.respond(w, r, a) })
 	}
+	post(wire.Responses, compactPath, func(w http.ResponseWriter, r *http.Request) { g.respond(w, r, wire.Responses) })
 	post(wire.Completions, "/v1/embeddings", g.embed)
 	post(wire.Messages, "/v1/messages/count_tokens", g.count(wire.Messages, messages.AppendTokenCount))
 	post(wire.Responses, "/v1/responses/input_tokens", g.count(wire.Responses, responses.AppendTokenCount))
