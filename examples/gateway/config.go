@@ -105,7 +105,7 @@ type config struct {
 // maxKeepAlive is the maximum of keep_alive and other times, in seconds.
 const maxKeepAlive = 24 * 60 * 60
 
-// deploymentConfig holds the settings of a model, which are those of the same names in config.
+// deploymentConfig holds the settings of a model. They have the names of the settings in config.
 type deploymentConfig struct {
 	Model           string         `yaml:"model"`
 	Aliases         []string       `yaml:"aliases"`

@@ -119,7 +119,7 @@ func (o *summaryOutput) restart(start event.Event) {
 	o.output.restart(start)
 }
 
-// compactionBody returns the body of the endpoint's response for that of a response.
+// compactionBody returns the body of the endpoint's response for the body of a response.
 func compactionBody(body []byte) ([]byte, error) {
 	var r struct {
 		ID      string          `json:"id"`

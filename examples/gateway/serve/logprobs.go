@@ -131,7 +131,7 @@ func (l *logprobs) add(st *upstream.Step) (size int) {
 	return size
 }
 
-// valueAt returns the value of a token; an absent one is that of a token that cannot occur.
+// valueAt returns the value of a token; an absent one means a token that cannot occur.
 func valueAt(list []json.Number, i int) json.Number {
 	if i < len(list) && list[i] != "" {
 		return list[i]

@@ -22,7 +22,7 @@ type output interface {
 type wholeOutput struct {
 	c    *call
 	enc  *wire.Encoder
-	form func(body []byte) ([]byte, error) // changes the form of the body; nil means that of the API
+	form func(body []byte) ([]byte, error) // changes the form of the body; nil keeps it
 }
 
 func (o *wholeOutput) send(events ...event.Event) { o.enc.Append(nil, events...) }
