@@ -55,7 +55,7 @@ type front struct {
 
 func (o owner) front(hash uint64) front { return front{o.tenant, o.salt, hash} }
 
-// entry is a request and what remains of rendering it. After it was added, only node, bytes, tokens and
+// entry is a request and what remains of rendering it. After it was added, only node, bytes, own, tokens and
 // spelled change.
 type entry struct {
 	owner  owner
@@ -73,6 +73,8 @@ type entry struct {
 	keep            any             // of the template
 	kept            int             // bytes that it takes
 
+	own     any        // of the caller; guarded by Memo.mu
+	ownSize int        // bytes; guarded by Memo.mu
 	tokens  *tokens    // nil until they are computed; guarded by Memo.mu
 	spelled *spellings // of the calls in the conversation and in the responses to the prompt; guarded by Memo.mu
 }
@@ -331,6 +333,39 @@ func (t *Turn) encode(p *Prompt) *tokens {
 		m.grow(t.next, tokens.bytes())
 	}
 	return tokens
+}
+
+// Keep keeps a value in the Memo that the prompt was rendered with, which takes about size bytes, in place of the value
+// kept before. [Prompt.Kept] of the conversation's next prompt returns it, also to other goroutines. Without a Memo, Keep
+// does nothing.
+func (p *Prompt) Keep(value any, size int) {
+	if p.turn == nil {
+		return
+	}
+	m, e := p.turn.memo, p.turn.next
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	more := size - e.ownSize
+	e.own, e.ownSize = value, size
+	if e.node != nil {
+		m.grow(e, more)
+	}
+}
+
+// Kept returns the value that [Prompt.Keep] kept with the previous prompt of the conversation, and the number of token ids
+// with which both prompts begin. It returns nil and 0 if there is none. Like [Prompt.IDs], it encodes the prompt.
+func (p *Prompt) Kept() (value any, ids int) {
+	p.encode()
+	if p.turn == nil || p.tokens == nil || p.tokens.common == 0 {
+		return nil, 0
+	}
+	m := p.turn.memo
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if value = p.turn.before.own; value == nil {
+		return nil, 0
+	}
+	return value, p.tokens.common
 }
 
 // partTemplate is implemented by the templates of package template that can use an earlier rendering: all but ChatML.

@@ -26,6 +26,7 @@ type tokens struct {
 	cuts      []cache.Prefix
 	namespace string // of the prompt
 	text      string // of the prompt that was encoded; "" if it is not in the memory of its Text
+	common    int    // number of ids at the beginning that the prompt before has as well
 
 	marks []boundary // guarded by list.mu; never written in place
 }
@@ -93,7 +94,7 @@ func (t *tokens) next(p *Prompt) *tokens {
 	n := skipped + len(ids)
 	if known := len(t.ids) - skipped; known >= 0 && known <= len(ids) && slices.Equal(t.ids[skipped:], ids[:known]) && len(l.ids) == len(t.ids) && cap(l.ids) >= n {
 		l.ids = append(l.ids, ids[known:]...)
-		return &tokens{l, l.ids[:n:n], cuts, p.Namespace, text, t.shared(len(t.ids), same)}
+		return &tokens{l, l.ids[:n:n], cuts, p.Namespace, text, len(t.ids), t.shared(len(t.ids), same)}
 	}
 	all := make([]uint32, 0, n+n/spare+256)
 	all = append(append(all, t.ids[:skipped]...), ids...)
@@ -103,7 +104,7 @@ func (t *tokens) next(p *Prompt) *tokens {
 	}
 	next := &tokenList{ids: all}
 	next.text, next.n = l.printed(known)
-	return &tokens{next, all[:n:n], cuts, p.Namespace, text, t.shared(known, same)}
+	return &tokens{next, all[:n:n], cuts, p.Namespace, text, known, t.shared(known, same)}
 }
 
 // encoded returns the text of the segments if it is Text, and in its memory, as the template left it. Otherwise it returns "".

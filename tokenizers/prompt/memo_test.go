@@ -48,6 +48,12 @@ func sameWithMemo(t require.TestingT, m *prompt.Model, turn *prompt.Turn, api, s
 	require.Equal(t, want.Paths(), got.Paths(), body)
 	want.Namespace, got.Namespace = salt, salt
 	require.Equal(t, want.IDs(), got.IDs(), body)
+	if last, n := got.Kept(); last != nil {
+		require.Positive(t, n)
+		require.Equal(t, last.([]uint32)[:n], got.IDs()[:n], body)
+		require.False(t, n < min(len(last.([]uint32)), len(got.IDs())) && last.([]uint32)[n] == got.IDs()[n], "more ids are the same")
+	}
+	got.Keep(got.IDs(), 4*len(got.IDs()))
 	for _, c := range got.Cuts() { // how many there are depends on what the cache held meanwhile
 		require.Equal(t, m.Tokenizer().AppendEncodeSegments(nil, firstBytes(got.Segments, c.Bytes)), got.IDs()[:c.Tokens], body)
 	}

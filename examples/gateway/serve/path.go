@@ -225,12 +225,32 @@ func (c *call) room() int {
 	return int(min(room, math.MaxInt32))
 }
 
+// chained is the chain of a prompt's blocks.
+type chained struct {
+	*kvhash.Chain
+	size int // of a block, in tokens
+}
+
+// hashes returns the hashes of the prompt's blocks. Those that the conversation's previous prompt had are not computed
+// again.
+func (c *call) hashes() []uint64 {
+	chain := kvhash.NewChain(c.blocks, kvhash.Scheme{}.With("", c.route.Intent.Salt))
+	kept, n := c.text.Kept() // of the same tenant and salt
+	if k, ok := kept.(chained); ok && k.size == c.blocks {
+		chain = k.Fork() // other requests may continue the previous prompt, too
+		chain.Truncate(min(len(chain.Blocks()), n/c.blocks))
+	}
+	chain.Append(c.prompt[len(chain.Blocks())*c.blocks:]...)
+	c.text.Keep(chained{chain, c.blocks}, 9*len(chain.Blocks()))
+	return chain.Blocks()
+}
+
 // choose places the request on an engine. It waits for one that has room.
 func (c *call) choose(ctx context.Context) error {
 	if err := c.overflow(); err != nil {
 		return err
 	}
-	c.route.Hashes = kvhash.Scheme{}.With("", c.route.Intent.Salt).AppendBlocks(nil, c.prompt, c.blocks, nil)
+	c.route.Hashes = c.hashes()
 	c.route.Tokens = len(c.prompt)
 	begun := time.Now()
 	p, err := c.fleet.place(ctx, &c.route)

@@ -143,7 +143,15 @@ func (s *stages) take(v *conversation, k int, m *meter) ([]cost, error) {
 		return nil
 	})
 	step(7, func() error {
-		place = router.Request{Hashes: kvhash.Scheme{}.With("", in.Salt).AppendBlocks(nil, ids, blockSize, nil), Tokens: len(ids), Intent: in}
+		chain := kvhash.NewChain(blockSize, kvhash.Scheme{}.With("", in.Salt))
+		kept, n := text.Kept()
+		if k, ok := kept.(*kvhash.Chain); ok {
+			chain = k.Fork()
+			chain.Truncate(min(len(chain.Blocks()), n/blockSize))
+		}
+		chain.Append(ids[len(chain.Blocks())*blockSize:]...)
+		text.Keep(chain, 9*len(chain.Blocks()))
+		place = router.Request{Hashes: chain.Blocks(), Tokens: len(ids), Intent: in}
 		return nil
 	})
 	step(8, func() (err error) {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -102,6 +103,31 @@ func TestRows(t *testing.T) {
 				require.Greater(t, r.Allocs, 100.0, r)
 			}
 		}
+	}
+}
+
+// TestWarm checks the memory of warm turns: of 100K tokens they take at most 1,000 allocations and 1.5 MB, and of 200K at
+// most twice as many allocations as of 50K.
+func TestWarm(t *testing.T) {
+	shared := bench.Shared("../../../..")
+	if shared == "" {
+		t.Skip("no shared test data: set WEFT_SHARED")
+	}
+	texts, err := loadCorpus()
+	require.NoError(t, err)
+	for i := range subjects {
+		s := &subjects[i]
+		allocs := map[int]float64{}
+		for _, size := range []int{50, 100, 200} {
+			rows, err := s.rows(&options{turns: window, states: "warm"}, shared, texts, size)
+			require.NoError(t, err, s.name)
+			total := rows[slices.IndexFunc(rows, func(r row) bool { return r.Stage == "total" })]
+			if allocs[size] = total.Allocs; size == 100 {
+				require.LessOrEqual(t, total.Allocs, 1000.0, s.name)
+				require.LessOrEqual(t, total.KB, 1.5*1024, s.name)
+			}
+		}
+		require.LessOrEqual(t, allocs[200], 2*allocs[50], s.name)
 	}
 }
 
