@@ -356,7 +356,7 @@ func (c *call) encoder() *wire.Encoder {
 // must flush what remains, also after an error. If an engine fails before the client has some of its output, pump tries
 // another one.
 func (c *call) pump(ctx context.Context) error {
-	req := &engineRequest{Request: upstream.Request{Model: c.deployment.name, Client: c.req, Prompt: c.text, Choices: len(c.choices), Logprobs: c.logprobs}, bodies: &c.g.bodies}
+	req := &engineRequest{Request: upstream.Request{Model: c.deployment.name, Client: c.req, Prompt: c.text, Choices: len(c.choices), Logprobs: c.logprobs}}
 	defer req.release()
 	c.listen(ctx)
 	for {

@@ -17,8 +17,7 @@ import (
 // use again. The memory is returned when release was called and the HTTP client has closed all readers of the body.
 type engineRequest struct {
 	upstream.Request
-	kind   upstream.Kind // for which the body is; nil if there is none yet
-	bodies *bodies
+	kind upstream.Kind // for which the body is; nil if there is none yet
 
 	mu       sync.Mutex
 	body     []byte // of the last attempt, with hints; nil when it was returned
@@ -38,7 +37,7 @@ func (r *engineRequest) prepare(kind upstream.Kind, constraint []byte, dec *prom
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.body == nil {
-		r.body = r.bodies.get()
+		r.body = engineBodies.get()
 	}
 	r.kind, r.Constraint = kind, constraint
 	r.attempt++
@@ -94,7 +93,7 @@ func (r *engineRequest) release() {
 // free returns the memory of the body if it is no longer used. r.mu must be held.
 func (r *engineRequest) free() {
 	if r.released && r.open == 0 && r.body != nil {
-		r.bodies.put(r.body)
+		engineBodies.put(r.body)
 		r.body = nil
 	}
 }
@@ -138,6 +137,9 @@ func (b *bodyReader) Close() error {
 
 // bodies holds the memory of bodies for later requests.
 type bodies struct{ pool sync.Pool }
+
+// engineBodies has the memory of the bodies of requests to engines, of all gateways of the process.
+var engineBodies bodies
 
 // maxBodyKept limits the memory that is kept, in bytes.
 const maxBodyKept = 16 << 20

@@ -219,7 +219,6 @@ type Gateway struct {
 	ctx         context.Context // ends at Close
 	cancel      context.CancelCauseFunc
 
-	bodies   bodies // of requests to engines
 	idPrefix string // prefix of request ids; distinguishes gateways
 
 	clients []*client // of Options.Keys
