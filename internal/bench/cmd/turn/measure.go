@@ -121,9 +121,10 @@ type server interface {
 // costs measures turns by the stages, the rest and the total. The servers alternate, and a floor is measured after each
 // turn, so that whatever disturbs the machine disturbs all of them.
 func (r *run) costs(state string) ([]cost, error) {
+	var body []byte
 	opens := []opener{
 		func() (server, error) { return newHandler(r.model, r.signer) },
-		func() (server, error) { return newStages(r.model, r.signer) },
+		func() (server, error) { return newStages(r.model, r.signer, &body) },
 	}
 	if err := r.check(); err != nil {
 		return nil, err

@@ -35,14 +35,15 @@ type stages struct {
 	workers   []worker
 	histories map[string]*preamble.History
 	memo      *prompt.Memo
-	chunk     []byte // through which bodies are read
-	body      []byte // of a request to an engine
-	tokens    int    // of the last prompt
-	cached    int    // of these, tokens that its worker held
+	chunk     []byte  // through which bodies are read
+	body      *[]byte // of a request to an engine
+	tokens    int     // of the last prompt
+	cached    int     // of these, tokens that its worker held
 }
 
-func newStages(model *prompt.Model, signer *replay.Signer) (*stages, error) {
-	s := &stages{model: model, signer: signer, router: router.New(index.New(blockSize, nil), &router.Options{}), histories: map[string]*preamble.History{}, memo: prompt.NewMemo(0), chunk: make([]byte, 32<<10)}
+// newStages returns stages without any history. body is the memory of the bodies of earlier ones: the gateway reuses it.
+func newStages(model *prompt.Model, signer *replay.Signer, body *[]byte) (*stages, error) {
+	s := &stages{model: model, signer: signer, router: router.New(index.New(blockSize, nil), &router.Options{}), histories: map[string]*preamble.History{}, memo: prompt.NewMemo(0), body: body, chunk: make([]byte, 32<<10)}
 	var err error
 	if s.target, err = intent.NewTarget("vllm", ""); err != nil {
 		return nil, err
@@ -164,11 +165,11 @@ func (s *stages) take(v *conversation, k int, m *meter) ([]cost, error) {
 		return err
 	})
 	step(10, func() error {
-		s.body = dec.AppendRequest(s.body[:0], modelName)
+		*s.body = dec.AppendRequest((*s.body)[:0], modelName)
 		in.RequestID = "id"
 		hints := s.target.Emit(&in)
 		fields, err := hints.AppendBody(nil, []byte("{}"))
-		s.body = append(s.body[:len(s.body)-1], fields...)
+		*s.body = append((*s.body)[:len(*s.body)-1], fields...)
 		return err
 	})
 	if ticket != nil {
