@@ -19,7 +19,7 @@
 //
 // A [policy.Policy] computes what each worker would cost; package policy has the policies of this module and describes
 // the default. The router makes the view for it and tracks each worker's load: a queue of prefills, which run one after
-// another, and the requests that are decoding. From requests that had their worker's prefill for themselves it learns how
+// another, and the requests that are decoding. From the times in which workers had prefills without pause it learns how
 // long prefills take.
 //
 // # The queue

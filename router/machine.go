@@ -367,7 +367,7 @@ func (m *machine) firstToken(t *Ticket, now time.Time) {
 		return
 	}
 	m.loaded(t.worker)
-	t.first, t.alone = now, t.entry.Alone()
+	t.first = now
 	if m.observer != nil {
 		m.observer.FirstToken(t.turn, now)
 	}
@@ -385,11 +385,25 @@ func (m *machine) finish(t *Ticket, now time.Time, cached, output int) {
 	if !t.first.IsZero() {
 		m.responded(now.Sub(t.first), output)
 	}
-	if cached >= 0 && t.alone && !m.opt.FixedRates && t.worker.at >= 0 {
+	m.report(t, cached)
+}
+
+// report learns from the period of the ticket's prefill when the cached tokens of all its prefills are known; -1 means unknown.
+func (m *machine) report(t *Ticket, cached int) {
+	p := t.entry.Period()
+	if p == nil || m.opt.FixedRates {
+		return
+	}
+	if cached < 0 {
+		p.Broken = true
+	} else {
 		cached = min(cached, max(0, t.tokens-1))
-		if m.model.Add(float64(t.tokens-cached), float64(cached), float64(t.first.Sub(t.placed))/1e6, &t.worker.speed, m.speeds) {
-			m.learned()
-		}
+		p.Work.Add(float64(t.tokens-cached), float64(cached))
+	}
+	p.Reported++
+	if w := t.worker; !p.End.IsZero() && p.Reported == p.Members && !p.Broken && w.at >= 0 &&
+		m.model.Add(p.Work, float64(p.End.Sub(p.Begin))/1e6, &w.speed, m.speeds) {
+		m.learned()
 	}
 }
 
@@ -414,6 +428,7 @@ func (m *machine) abandon(t *Ticket, now time.Time) {
 		m.index.Unpredict(t.predicted)
 	}
 	t.predicted = index.Prediction{}
+	m.report(t, -1)
 	if m.observer != nil {
 		m.observer.Ended(t.turn, now, -1, -1)
 	}

@@ -27,12 +27,12 @@ type Options struct {
 	// Policy computes the costs; nil means policy.Default(). A policy that is a [policy.Observer] must not be shared by
 	// routers.
 	Policy policy.Policy
-	// FixedRates keeps the rates that [Router.AddWorker] was called with. Otherwise the router learns them from requests
-	// whose prefill was the only one on their worker; see [Ticket.Finish].
+	// FixedRates keeps the rates that [Router.AddWorker] was called with. Otherwise the router learns them from the times in
+	// which workers had prefills without pause; see [Ticket.Finish].
 	FixedRates bool
 	// PredictFor limits how long, after its estimated prefill, a prompt is treated as cached on its worker without a
-	// confirming event; 0 means 1 minute, a negative value disables predictions. For engines without events, 2 minutes
-	// is a good value, because predictions are then the only information about their caches.
+	// confirming event; 0 means 5 minutes, a negative value disables predictions. It should be longer than sessions
+	// pause: without events, or where events were lost, predictions are the only information about a cache.
 	PredictFor time.Duration
 	// SessionFor limits how long the worker of a session is stored after the session's last request; 0 means 10
 	// minutes. At most 65,536 sessions are stored.
@@ -76,7 +76,7 @@ func New(x *index.Index, o *Options) *Router {
 	if opt.Policy == nil {
 		opt.Policy = policy.Default()
 	}
-	opt.PredictFor = cmp.Or(opt.PredictFor, time.Minute)
+	opt.PredictFor = cmp.Or(opt.PredictFor, 5*time.Minute)
 	opt.SessionFor = cmp.Or(opt.SessionFor, 10*time.Minute)
 	opt.MaxQueue = cmp.Or(opt.MaxQueue, 1<<16)
 	r := &Router{index: x, m: newMachine(x, &opt)}

@@ -95,15 +95,15 @@ func TestPredictedPrefix(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 
-	// Without confirmation the expectation ends: the estimated prefill, then a minute.
+	// Without confirmation the expectation ends: the estimated prefill, then five minutes.
 	depth := func(now time.Time) int {
 		scores, _, err := r.Explain(request(prompt('x', 1000)), now)
 		require.NoError(t, err)
 		return scores[0].CachedEstimate
 	}
-	require.Equal(t, 999, depth(first.Add(time.Minute)))
-	require.Equal(t, 900, depth(first.Add(61*time.Second)), "what the second one expects is left")
-	require.Equal(t, 0, depth(first.Add(62*time.Second)))
+	require.Equal(t, 999, depth(first.Add(5*time.Minute)))
+	require.Equal(t, 900, depth(first.Add(301*time.Second)), "what the second one expects is left")
+	require.Equal(t, 0, depth(first.Add(302*time.Second)))
 }
 
 func TestFailTakesPredictionsBack(t *testing.T) {
@@ -486,7 +486,7 @@ func TestSpread(t *testing.T) {
 	require.Equal(t, map[string]int{"a": 10, "b": 10, "c": 10, "d": 10}, placed)
 }
 
-// The router learns how fast engines are from prefills that were alone on theirs.
+// The router learns how fast engines are.
 func TestLearning(t *testing.T) {
 	for _, fixed := range []bool{false, true} {
 		r := fleet(t, 2, &router.Options{FixedRates: fixed}) // assumed: 1 ms for each token
@@ -510,19 +510,22 @@ func TestLearning(t *testing.T) {
 	}
 }
 
-// Nothing is learned from requests that overlap.
-func TestLearnsNothing(t *testing.T) {
-	r := fleet(t, 1, nil)
-	for i := range 20 {
-		now := start.Add(time.Duration(i) * time.Hour)
-		a := place(t, r, request(prompt(byte(i), 500)), now)
-		b := place(t, r, request(prompt(byte(i+100), 500)), now)
-		a.FirstToken(now.Add(time.Millisecond))
-		b.FirstToken(now.Add(2 * time.Millisecond))
-		a.Finish(now.Add(time.Second), 0, 5)
-		b.Finish(now.Add(time.Second), -1, 5)
+// Prefills that run one after another are a sample together. If the cached tokens of one are unknown, nothing is learned.
+func TestLearnsFromPeriods(t *testing.T) {
+	for cached, want := range map[int]float64{0: 0.5, -1: 1} {
+		r := fleet(t, 1, nil)
+		for i := range 40 {
+			now := start.Add(time.Duration(i) * time.Hour)
+			n := 400 + i%5*200
+			a := place(t, r, request(prompt(byte(i), n)), now)
+			b := place(t, r, request(prompt(byte(i+100), 500)), now)
+			a.FirstToken(now.Add(time.Duration(n) * time.Millisecond / 2))
+			a.Finish(now.Add(time.Duration(n)*time.Millisecond/2), 0, 5)
+			b.FirstToken(now.Add(time.Duration(n+500) * time.Millisecond / 2))
+			b.Finish(now.Add(time.Second), cached, 5)
+		}
+		require.InEpsilon(t, want, r.Workers()[0].Engine.Prefill, 0.1)
 	}
-	require.InDelta(t, 1, r.Workers()[0].Engine.Prefill, 1e-12)
 }
 
 // BenchmarkPlace places and ends requests with a prompt of 1,000 blocks, of which each worker holds a different part, and

@@ -24,7 +24,6 @@ type Ticket struct {
 	turn          uint64 // number of the placement
 	tokens        int    // of the prompt
 	placed, first time.Time
-	alone         bool // its prefill was the only one on the worker
 
 	queued   queue.Item[*Ticket]
 	request  *Request      // while it waits
@@ -73,8 +72,8 @@ func (t *Ticket) FirstToken(now time.Time) {
 }
 
 // Finish ends a request whose response is complete. cached is the number of prompt tokens that the engine had cached,
-// or -1 if it did not report it; output is the number of tokens that it generated. If no other prefill was on the worker
-// between the placement and FirstToken, and the engine reported cached, the router learns from it how fast engines are.
+// or -1 if it did not report it; output is the number of tokens that it generated. The router learns how fast engines are from
+// times in which a worker had prefills without pause and whose cached tokens are all reported.
 func (t *Ticket) Finish(now time.Time, cached, output int) {
 	r := t.router
 	r.mu.Lock()

@@ -10,11 +10,13 @@ import (
 
 // costMS is the default; see the package comment.
 type costMS struct {
-	decode float64 // ms by which each active block slows a request down
+	decode float64 // ms by which 64 active tokens slow a request down
 	end    float64 // share of the own prefill's time that counts for each response in progress
 }
 
-func newCost(o options) Policy { return costMS{o.number("decode", perBlock), o.number("end", 0)} }
+func newCost(o options) Policy {
+	return costMS{o.number("decode", perTokens), o.number("end", 0)}
+}
 
 func (costMS) Name() string { return "cost_ms" }
 
@@ -24,7 +26,7 @@ var costTerms = [...]Term{{"wait", "ms"}, {"new", "ms"}, {"load", "ms"}, {"move"
 
 // Constants of costMS.
 const (
-	perBlock    = 0.02 // ms by which each active block slows a request down
+	perTokens   = 0.02 // ms by which 64 active tokens slow a request down
 	full        = 0.95 // part of an engine's KV blocks that can be active before requests wait for room
 	loadAdapter = 100  // ms to load a LoRA adapter
 )
@@ -32,6 +34,7 @@ const (
 func (p costMS) Costs(v *View, r *Request, out []Terms) {
 	gamma := v.Busy / (1 - min(v.Busy, 0.95))
 	least := math.Inf(1)
+	active := p.decode * float64(v.BlockSize) / 64
 	for i := range v.Workers {
 		w, t := &v.Workers[i], &out[i]
 		compute, load, _, _ := v.Estimate(r, i)
@@ -39,7 +42,7 @@ func (p costMS) Costs(v *View, r *Request, out []Terms) {
 			least = work
 		}
 		// One at a time: a composite literal takes twice as long.
-		t[1], t[2], t[4] = compute, load, p.decode*float64(w.Load.Blocks)
+		t[1], t[2], t[4] = compute, load, active*float64(w.Load.Blocks)
 		if w.Load.Prefills > 0 {
 			t[0] = ms(w.Load.Wait(v.Now))
 		}

@@ -19,7 +19,7 @@
 //	new       time to compute the tokens that it does not hold: base + n·(prefill + attention·(cached + n/2))
 //	load      time to load the tokens that it holds in a slower tier, never more than computing them; and 100 ms to load an adapter
 //	move      (new + load - lowest new + load of any worker) · b/(1-b), with b from [View.Busy]
-//	decode    0.02 ms for each active block
+//	decode    0.02 ms for each 64 tokens of active blocks
 //	room      time until running requests have ended whose KV blocks this one needs, if the capacity is known
 //	cost      = wait + new + load + move + decode + room
 //
@@ -47,7 +47,7 @@
 //	thompson         NeMo Agent Toolkit's Thompson sampling with session bonus; option reuse
 //	prefix_lru       cost_ms without events: caches are assumed from what was placed, and corrected by what engines report
 //
-// Options follow the name, as in "dynamo:scale=4". cost_ms has decode, the milliseconds for each active block, and end, the part
+// Options follow the name, as in "dynamo:scale=4". cost_ms has decode, the milliseconds for 64 active tokens, and end, the part
 // of its own prefill that a request pays for each response that it delays: 0 minimizes the time to the first token, 0.01
 // to 0.03 the time to the end.
 //

@@ -35,9 +35,9 @@ func ExamplePolicy() {
 		}
 	}
 	// Output:
-	// cost_ms engine-a 180.0: wait 120.0 ms new 40.0 ms load 0.0 ms move 0.0 ms decode 20.0 ms room 0.0 ms
+	// cost_ms engine-a 165.0: wait 120.0 ms new 40.0 ms load 0.0 ms move 0.0 ms decode 5.0 ms room 0.0 ms
 	// cost_ms engine-b 360.0: wait 0.0 ms new 200.0 ms load 0.0 ms move 160.0 ms decode 0.0 ms room 0.0 ms
-	// least_loaded engine-a 140.0: wait 120.0 ms decode 20.0 ms
+	// least_loaded engine-a 125.0: wait 120.0 ms decode 5.0 ms
 	// least_loaded engine-b 0.0: wait 0.0 ms decode 0.0 ms
 	// llm_d engine-a 0.4: prefix -1.6 score queue 1.0 score kv 1.0 score
 	// llm_d engine-b 0.0: prefix 0.0 score queue 0.0 score kv 0.0 score

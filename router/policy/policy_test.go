@@ -93,7 +93,7 @@ func TestCost(t *testing.T) {
 		{
 			"requests that wait, and those that run", 0,
 			view(with(cached(0), func(w *holder) { w.Load.Prefills, w.Load.Pending, w.Load.Blocks = 1, 9*time.Millisecond, 100 })),
-			[]policy.Terms{{9, 100, 0, 0, 2}},
+			[]policy.Terms{{9, 100, 0, 0, 0.3125}},
 		},
 		{
 			"blocks of unknown age count less, predicted ones fully", 0,
@@ -113,7 +113,7 @@ func TestCost(t *testing.T) {
 		{
 			"no room until a tenth of what runs has ended", 0,
 			view(with(cached(0), func(w *holder) { w.Engine.Prefill, w.Engine.Capacity, w.Load.Blocks = 1, 200, 200 })),
-			[]policy.Terms{{0, 100, 0, 0, 4, 100}}, // 10 blocks needed, 200 active, 190 allowed: 20 of 200, times a second
+			[]policy.Terms{{0, 100, 0, 0, 0.625, 100}}, // 10 blocks needed, 200 active, 190 allowed: 20 of 200, times a second
 		},
 	}
 	for _, tt := range tests {

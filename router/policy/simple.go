@@ -14,7 +14,7 @@ func (leastLoaded) Terms() []Term { return []Term{{"wait", "ms"}, {"decode", "ms
 func (leastLoaded) Costs(v *View, _ *Request, out []Terms) {
 	for i := range v.Workers {
 		l := &v.Workers[i].Load
-		out[i] = Terms{ms(l.Wait(v.Now)), perBlock * float64(l.Blocks)}
+		out[i] = Terms{ms(l.Wait(v.Now)), perTokens / 64 * float64(v.BlockSize*l.Blocks)}
 	}
 }
 

@@ -3,7 +3,6 @@
 package sim
 
 import (
-	"container/list"
 	"time"
 
 	"github.com/weft-go/weft/kvhash/index"
@@ -22,17 +21,20 @@ const (
 	maxSequences = 128   // requests in a batch
 )
 
-// engine is one worker: it computes prompts in order of arrival, in chunks, in the same steps in which it decodes, and
-// keeps blocks until it needs the memory, least recently used first.
+// engine is one worker: it computes prompts in order of arrival, in chunks, in the same steps in which it decodes. A request
+// starts when there are blocks for its prompt and its response, and those after it wait for it.
 type engine struct {
 	run   *run
 	id    index.WorkerID
 	slow  float64 // time of a step compared with other engines
-	cache cache
+	cache *cache
 
 	waiting []*job
+	started []*job // whose prompts are computed, in order
 	batch   []*job // decoding
+	context int    // tokens of the batch
 	busy    bool
+	removed []uint64 // since the last event
 }
 
 // job is a request in an engine.
@@ -40,10 +42,11 @@ type job struct {
 	session *session
 	placed  time.Time
 	ticket  *router.Ticket
-	hashes  []uint64
-	length  int // of the prompt in tokens
-	output  int // tokens to generate
-	started bool
+	hashes  []uint64 // of the complete blocks of prompt and response
+	length  int      // of the prompt in tokens
+	output  int      // tokens to generate
+	blocks  []int32
+	named   int // blocks whose data are known to the cache
 	cached  int // tokens that were cached at the start
 	done    int // prompt tokens computed or cached
 	made    int // tokens generated
@@ -56,139 +59,129 @@ func (e *engine) submit(j *job) {
 	}
 }
 
+// start starts the first request that waits, and reports whether there was one and room for it.
+func (e *engine) start() bool {
+	if len(e.waiting) == 0 || len(e.batch)+len(e.started) >= maxSequences {
+		return false
+	}
+	j, block := e.waiting[0], e.run.block
+	prompt := j.hashes[:j.length/block]
+	hit := e.cache.leading(prompt)
+	if hit*block >= j.length {
+		hit-- // the last token is always computed
+	}
+	used := 0 // blocks that stop being free when they are used
+	for _, h := range prompt[:hit] {
+		if e.cache.blocks[e.cache.byHash[h]].users == 0 {
+			used++
+		}
+	}
+	total := (j.length + j.output + block - 1) / block
+	if total-hit+used > e.cache.free {
+		if len(e.batch)+len(e.started) == 0 {
+			panic("sim: a request is longer than the cache")
+		}
+		return false
+	}
+	j.blocks = e.cache.use(make([]int32, 0, total), prompt[:hit])
+	j.blocks, e.removed = e.cache.take(j.blocks, e.removed, total-hit)
+	j.named, j.cached = hit, hit*block
+	j.done = j.cached
+	e.started = append(e.started, j)
+	e.waiting = e.waiting[:copy(e.waiting, e.waiting[1:])]
+	return true
+}
+
 // step runs the next step, after which the run continues.
 func (e *engine) step() {
-	if len(e.waiting) == 0 && len(e.batch) == 0 {
-		e.busy = false
-		return
-	}
-	e.busy = true
 	var ms float64
-	if len(e.batch) > 0 {
-		ms += stepBase
-		for _, j := range e.batch {
-			ms += stepSequence + stepContext*float64(j.length+j.made)
-		}
+	if n := len(e.batch); n > 0 {
+		ms += stepBase + stepSequence*float64(n) + stepContext*float64(e.context)
 	}
-	room, computed := chunk, e.waiting[:0:0]
-	for _, j := range e.waiting {
-		if room == 0 || len(e.batch)+len(computed) >= maxSequences {
-			break
-		}
-		if !j.started {
-			if !e.cache.fits(len(j.hashes)+1, e.active()) {
-				break
-			}
-			j.started = true
-			j.cached = min(e.cache.leading(j.hashes)*blockSize, j.length-1)
-			j.done = j.cached
-		}
+	room := chunk
+	for i := 0; room > 0 && (i < len(e.started) || e.start()); i++ {
+		j := e.started[i]
 		n := min(room, j.length-j.done)
 		ms += float64(n) * (perToken + perPair*(float64(j.done)+float64(n)/2))
 		j.done += n
 		room -= n
-		if j.done == j.length {
-			computed = append(computed, j)
-		}
 	}
-	if len(e.batch) == 0 && room == chunk { // nothing runs that could release memory
-		panic("sim: a prompt is longer than the cache")
+	if e.busy = len(e.started) > 0 || len(e.batch) > 0; e.busy {
+		e.run.after(time.Duration(ms*e.slow*1e6), e.end)
 	}
-	e.run.after(time.Duration(ms*e.slow*1e6), func() { e.end(computed) })
-}
-
-// active returns the number of blocks of the requests that have begun.
-func (e *engine) active() (n int) {
-	for _, list := range [][]*job{e.batch, e.waiting} {
-		for _, j := range list {
-			if j.started {
-				n += len(j.hashes) + 1
-			}
-		}
-	}
-	return n
 }
 
 // end ends a step: every decoding request has one more token, and prompts that were computed have their first.
-func (e *engine) end(computed []*job) {
+func (e *engine) end() {
 	now := e.run.now
 	rest := e.batch[:0]
+	e.context += len(e.batch)
 	for _, j := range e.batch {
 		if j.made++; j.made < j.output {
 			rest = append(rest, j)
 			continue
 		}
+		e.context -= j.length + j.made
+		e.learn(j, len(j.hashes))
+		e.cache.release(j.blocks)
+		if s := j.session; s.drop && e.run.retain {
+			e.removed = e.cache.drop(s.dead(e.run.block), e.removed)
+		}
 		j.ticket.Finish(now, j.cached, j.made)
 		e.run.finished(j)
 	}
 	e.batch = rest
-	e.waiting = e.waiting[len(computed):]
-	for _, j := range computed {
+	computing := e.started[:0]
+	for _, j := range e.started {
+		e.learn(j, j.done/e.run.block)
+		if j.done < j.length {
+			computing = append(computing, j)
+			continue
+		}
 		j.ticket.FirstToken(now)
 		e.run.first(j)
-		stored, removed := e.cache.store(j.hashes)
-		e.tell(j, stored, removed)
 		j.made = 1
 		e.batch = append(e.batch, j)
+		e.context += j.length + 1
 	}
+	e.started = computing
+	if len(e.removed) > 0 {
+		e.tell(&kvevent.Event{Kind: kvevent.Removed, BlockHashes: e.removed})
+		e.removed = nil
+	}
+	e.run.placed()
 	e.step()
 }
 
-// tell sends the events of a prompt to the index, 10 to 50 ms later.
-func (e *engine) tell(j *job, stored int, removed []uint64) {
-	delay := time.Duration(10+e.run.rnd.IntN(41)) * time.Millisecond
-	e.run.after(delay, func() {
-		x := e.run.router.Index()
-		if len(removed) > 0 {
-			x.Add(e.id, &kvevent.Event{Kind: kvevent.Removed, BlockHashes: removed})
-		}
-		if stored < len(j.hashes) {
-			ev := &kvevent.Event{Kind: kvevent.Stored, BlockHashes: j.hashes[stored:], SequenceHashes: j.hashes[stored:]}
-			if stored > 0 {
-				ev.Parent, ev.HasParent = j.hashes[stored-1], true
-			}
-			x.Add(e.id, ev)
-		}
-	})
-}
-
-// cache holds the blocks of an engine. The blocks of a prompt are marked as used from the last to the first, so that later
-// blocks are evicted first.
-type cache struct {
-	size   int
-	blocks map[uint64]*list.Element // of uint64
-	used   list.List                // most recent first
-}
-
-// fits reports whether n more blocks are free of those that active requests use.
-func (c *cache) fits(n, active int) bool { return active == 0 || active+n <= c.size }
-
-// leading returns how many blocks at the beginning are cached.
-func (c *cache) leading(hashes []uint64) int {
-	for i, h := range hashes {
-		if c.blocks[h] == nil {
-			return i
+// learn makes the first n blocks of a request known to the cache, and sends events of those that were not.
+func (e *engine) learn(j *job, n int) {
+	from := j.named
+	for ; j.named < n; j.named++ {
+		if !e.cache.name(j.blocks[j.named], j.hashes[j.named]) {
+			e.store(j, from, j.named)
+			from = j.named + 1
 		}
 	}
-	return len(hashes)
+	e.store(j, from, j.named)
 }
 
-// store adds the blocks of a prompt. It returns the number of leading blocks that were present, and the evicted ones.
-func (c *cache) store(hashes []uint64) (stored int, removed []uint64) {
-	stored = c.leading(hashes)
-	for i := len(hashes) - 1; i >= 0; i-- {
-		if e := c.blocks[hashes[i]]; e != nil {
-			c.used.MoveToFront(e)
-		} else {
-			c.blocks[hashes[i]] = c.used.PushFront(hashes[i])
-		}
+// store sends the event for new blocks of a request.
+func (e *engine) store(j *job, from, to int) {
+	if from >= to {
+		return
 	}
-	for len(c.blocks) > c.size {
-		h := c.used.Remove(c.used.Back()).(uint64)
-		delete(c.blocks, h)
-		removed = append(removed, h)
+	ev := &kvevent.Event{Kind: kvevent.Stored, BlockHashes: j.hashes[from:to], SequenceHashes: j.hashes[from:to]}
+	if from > 0 {
+		ev.Parent, ev.HasParent = j.hashes[from-1], true
 	}
-	return stored, removed
+	e.tell(ev)
 }
 
-func newCache(size int) cache { return cache{size: size, blocks: make(map[uint64]*list.Element)} }
+// tell sends an event to the index, 10 to 50 ms later, unless it is lost.
+func (e *engine) tell(ev *kvevent.Event) {
+	if e.run.lost > 0 && e.run.rnd.Float64() < e.run.lost {
+		return
+	}
+	delay := time.Duration(10+e.run.rnd.IntN(41))*time.Millisecond + e.run.late
+	e.run.after(delay, func() { e.run.router.Index().Add(e.id, ev) })
+}

@@ -2,21 +2,24 @@
 
 // Package sim runs a [router.Router] against simulated engines in virtual time, to compare policies.
 //
-// The engines compute prompts in chunks, in the same steps in which they decode, keep a limited number of blocks, and send
-// events 10 to 50 ms late. Their costs are constants of this package that no policy can see: 0.030 ms for each prompt token
-// and 3e-7 ms for each token before it, 8 ms for each step with decoding, 0.12 ms for each sequence and 8e-6 ms for each
-// token of its context. With the same seed, all policies get the same requests at the same times, except that a session's
-// next request waits for the response to the last one.
+// The engines compute prompts in chunks, in the same steps in which they decode, share blocks, start a request when there is
+// room for its prompt and response, evict the least recently used blocks, and send events 10 to 50 ms late. Their costs are
+// constants of this package that no policy can see: 0.030 ms for each prompt token and 3e-7 ms for each token before
+// it, 8 ms for each step with decoding, 0.12 ms for each sequence and 8e-6 ms for each token of its context. With the same seed,
+// all policies get the same requests at the same times, except that a session's next request waits for the response to
+// the last one. At the start, sessions are in progress as after a long time, with empty caches.
 package sim
 
 import (
 	"cmp"
 	"container/heap"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/weft-go/weft/kvhash/index"
@@ -27,44 +30,43 @@ import (
 
 // Options describe a simulation.
 type Options struct {
-	// Policy is the policy; nil means the default.
+	// Policy is the policy; nil means the default. A [policy.Observer] can be used for one simulation only.
 	Policy policy.Policy
 	// Workload is "agents" or "chat"; "" means agents. Agents are coding agents in the shape that AgentX published: 43 turns on
-	// average, prompts that grow to 142,000 tokens, tools that take 2 to 30 s; all share their first 20,000 tokens. Chats have up
-	// to 6 short turns and one of 50 system prompts of 2,000 to 10,000 tokens.
+	// average, prompts of 142,000 tokens and responses of 444, tools that take 2 to 30 s, sub-agents in 44 % of the sessions; all
+	// share their first 20,000 tokens. Chats have up to 6 short turns and one of 50 system prompts of 2,000 to 10,000
+	// tokens. Conditions can follow, as in "agents:kv=0.67,lost=0.05":
+	//
+	//	kv    size of the engines' caches, as a part of 5.5 Mi tokens, which is what agents need at a load of 0.9
+	//	slow  speed of a quarter of the engines, as a part of the others'
+	//	lost  part of the events that are lost
+	//	late  seconds by which events are later than usual
+	//	drop  1 if engines drop what is not needed after the end of a session and after a compaction
+	//	hold  milliseconds for router.Options.Hold
+	//	named 0 if requests have no session
 	Workload string
+	// Trace has recorded requests, one JSON object a line, in the format of Mooncake (timestamp, input_length,
+	// output_length, hash_ids of 512 tokens) or of Dynamo's request traces (dynamo.request.trace.v1), which are sent at
+	// the recorded times, faster or slower so that Load is reached. They replace the workload, but not its
+	// conditions. nil means none.
+	Trace []byte
 	// Workers is the number of engines; 0 means 8.
 	Workers int
 	// Load is the part of the engines' time that the requests need if every prompt that was computed once is cached
 	// where it is needed; 0 means 0.75.
 	Load float64
-	// Duration is the simulated time; 0 means an hour. Requests of the second half are measured.
+	// Duration is the simulated time; 0 means half an hour. Requests are measured after the first third.
 	Duration time.Duration
 	// Seed selects the random numbers.
 	Seed uint64
 
-	create   func(rnd *rand.Rand) chain // nil means the workload's
-	capacity int                        // tokens that an engine can hold; 0 means 3 Mi
-	slow     float64                    // how many times longer the steps of a quarter of the engines take; 0 means 1
-}
-
-// chain is the work of one client, one request after another. Each prompt begins with the previous one.
-type chain struct {
-	shared       uint64 // identifies the beginning of the first prompt, which all chains with the same number share
-	sharedTokens int    // its length
-	turns        []turn
-}
-
-// turn is one request of a chain.
-type turn struct {
-	pause  time.Duration // since the end of the previous response
-	tokens int           // appended to the prompt of the previous turn
-	output int           // tokens to generate
+	create func(rnd *rand.Rand) *chain // nil means the workload's
 }
 
 // Result is the outcome of a simulation.
 type Result struct {
 	first  []time.Duration // times to first token, in ascending order
+	whole  []time.Duration // times to the end of the response
 	hit    float64
 	placed []int
 }
@@ -76,12 +78,17 @@ func (r *Result) Requests() int { return len(r.first) }
 func (r *Result) Hit() float64 { return r.hit }
 
 // Mean returns the mean time to first token.
-func (r *Result) Mean() time.Duration {
+func (r *Result) Mean() time.Duration { return mean(r.first) }
+
+// End returns the mean time to the end of the response.
+func (r *Result) End() time.Duration { return mean(r.whole) }
+
+func mean(times []time.Duration) time.Duration {
 	var sum time.Duration
-	for _, d := range r.first {
+	for _, d := range times {
 		sum += d
 	}
-	return sum / time.Duration(max(len(r.first), 1))
+	return sum / time.Duration(max(len(times), 1))
 }
 
 // Percentile returns the time to first token that p percent of the requests do not exceed.
@@ -92,11 +99,12 @@ func (r *Result) Percentile(p float64) time.Duration {
 	return r.first[min(len(r.first)-1, int(p/100*float64(len(r.first))))]
 }
 
-const blockSize = 64
+const capacity = 11 << 19 // tokens that an engine can hold
 
 // run is a simulation in progress.
 type run struct {
 	opt     Options
+	block   int        // tokens in a block of the engines and the index
 	rnd     *rand.Rand // of the engines
 	now     time.Time
 	events  queue
@@ -104,9 +112,15 @@ type run struct {
 	router  *router.Router
 	engines []*engine
 	from    time.Time // of the measurement
+	held    map[*router.Ticket]*job
 	result  Result
 	cached  float64
 	prompt  float64
+
+	lost   float64
+	late   time.Duration
+	retain bool
+	named  bool
 }
 
 // event is something that happens at a time.
@@ -135,48 +149,92 @@ func (r *run) after(d time.Duration, do func()) {
 	heap.Push(&r.events, event{r.now.Add(max(d, 0)), r.serial, do})
 }
 
+// workloads make the chains of the workloads.
+var workloads = map[string]func(*rand.Rand) *chain{"agents": agents, "chat": chat}
+
+// conditions returns the workload's name and its conditions.
+func (o *Options) conditions() (name string, c map[string]float64, err error) {
+	name, rest, _ := strings.Cut(cmp.Or(o.Workload, "agents"), ":")
+	if workloads[name] == nil {
+		return "", nil, fmt.Errorf("sim: unknown workload %q (want agents or chat)", name)
+	}
+	c = map[string]float64{"kv": 1, "slow": 1, "lost": 0, "late": 0, "drop": 0, "hold": 0, "named": 1}
+	for part := range strings.SplitSeq(rest, ",") {
+		if part == "" {
+			continue
+		}
+		key, value, _ := strings.Cut(part, "=")
+		if _, ok := c[key]; !ok {
+			return "", nil, fmt.Errorf("sim: unknown condition %q (want %s)", key, strings.Join(slices.Sorted(maps.Keys(c)), ", "))
+		}
+		if c[key], err = strconv.ParseFloat(value, 64); err != nil || !(c[key] >= 0) || c[key] > 1e6 {
+			return "", nil, fmt.Errorf("sim: invalid value %q of condition %s", value, key)
+		}
+	}
+	if c["kv"]*capacity < 2*window || c["slow"] <= 0 {
+		return "", nil, fmt.Errorf("sim: kv must be at least %.2f and slow above 0 (got %v, %v)", 2.0*window/capacity, c["kv"], c["slow"])
+	}
+	return name, c, nil
+}
+
 // Run simulates. nil options mean the defaults. An unknown workload and values that are negative or not finite are errors.
-// An hour of 8 engines takes some seconds.
+// Half an hour of 8 engines takes some seconds.
 func Run(opt *Options) (*Result, error) {
 	var o Options
 	if opt != nil {
 		o = *opt
 	}
 	o.Workers, o.Load = cmp.Or(o.Workers, 8), cmp.Or(o.Load, 0.75)
-	o.capacity, o.slow = cmp.Or(o.capacity, 3<<20), cmp.Or(o.slow, 1)
-	o.Duration = cmp.Or(o.Duration, time.Hour)
+	o.Duration = cmp.Or(o.Duration, 30*time.Minute)
 	if !(o.Load > 0) || math.IsInf(o.Load, 1) || o.Workers < 0 || o.Duration < 0 { // with NaN, no request would ever be the last
 		return nil, fmt.Errorf("sim: Workers, Load and Duration must be positive (got %d, %v, %v)", o.Workers, o.Load, o.Duration)
 	}
+	name, c, err := o.conditions()
+	if err != nil {
+		return nil, err
+	}
 	if o.create == nil {
-		switch o.Workload {
-		case "", "agents":
-			o.create = agents
-		case "chat":
-			o.create = chat
-		default:
-			return nil, fmt.Errorf("sim: unknown workload %q (want agents or chat)", o.Workload)
+		o.create = workloads[name]
+	}
+	var tr *trace
+	block := 256
+	if o.Trace != nil {
+		if tr, err = parse(o.Trace); err != nil {
+			return nil, err
+		}
+		block = tr.block
+		if tr.longest > int(c["kv"]*capacity) {
+			return nil, fmt.Errorf("sim: a request of %d tokens is longer than an engine's cache of %.0f", tr.longest, c["kv"]*capacity)
 		}
 	}
 	start := time.Unix(0, 0)
-	r := &run{opt: o, now: start, from: start.Add(o.Duration / 2), rnd: rand.New(rand.NewPCG(o.Seed, 1))}
-	r.router = router.New(index.New(blockSize, nil), &router.Options{Policy: o.Policy})
+	r := &run{
+		opt: o, block: block, now: start, from: start.Add(o.Duration / 3), rnd: rand.New(rand.NewPCG(o.Seed, 1)), held: make(map[*router.Ticket]*job),
+		lost: c["lost"], late: time.Duration(c["late"] * 1e9), retain: c["drop"] > 0, named: c["named"] > 0,
+	}
+	r.router = router.New(index.New(r.block, nil), &router.Options{Policy: o.Policy, Hold: time.Duration(c["hold"] * 1e6)})
+	size := int(c["kv"]*capacity) / r.block
 	for i := range o.Workers {
-		id, err := r.router.AddWorker(index.Key{Instance: "engine", DPRank: uint32(i)}, policy.Both, &router.Engine{Capacity: o.capacity / blockSize})
+		id, err := r.router.AddWorker(index.Key{Instance: "engine", DPRank: uint32(i)}, policy.Both, &router.Engine{Capacity: size})
 		if err != nil {
 			return nil, err
 		}
-		e := &engine{run: r, id: id, slow: 1, cache: newCache(o.capacity / blockSize)}
+		e := &engine{run: r, id: id, slow: 1, cache: newCache(size)}
 		if i < o.Workers/4 {
-			e.slow = o.slow
+			e.slow = 1 / c["slow"]
 		}
 		r.engines = append(r.engines, e)
 	}
 	r.result.placed = make([]int, o.Workers)
-	r.arrive()
+	if tr != nil {
+		end := r.replay(tr)
+		r.opt.Duration, r.from = end, start.Add(end/3)
+	} else {
+		r.arrive()
+	}
 	for len(r.events) > 0 {
 		e := heap.Pop(&r.events).(event)
-		if r.now = e.at; r.now.After(start.Add(o.Duration)) {
+		if r.now = e.at; r.now.After(start.Add(r.opt.Duration)) {
 			break
 		}
 		e.do()
@@ -186,79 +244,108 @@ func Run(opt *Options) (*Result, error) {
 	return &r.result, nil
 }
 
-// arrive schedules the sessions, as a Poisson process whose work is Load of what the engines can do.
+// arrive schedules the sessions, as a Poisson process whose work is Load of what the engines can do. It begins so long before
+// the start that all sessions have ended that began earlier; those that have not ended at the start continue with the
+// turn that they have reached, some time in the first minutes.
 func (r *run) arrive() {
 	rnd := rand.New(rand.NewPCG(r.opt.Seed, 2))
 	var work float64 // ms of an engine that a session takes on average
+	var longest time.Duration
 	const sample = 400
 	for range sample {
-		s := r.opt.create(rnd)
-		work += s.work() / sample
+		ms, lasts := r.opt.create(rnd).cost()
+		work += ms / sample
+		longest = max(longest, lasts)
 	}
-	for at := 0.; ; {
-		at += rnd.ExpFloat64() * work / r.opt.Load / float64(r.opt.Workers) // ms
-		if at > float64(r.opt.Duration/time.Millisecond) {
+	speed := float64(0)
+	for _, e := range r.engines {
+		speed += 1 / e.slow
+	}
+	end := r.opt.Duration
+	for at := -longest; ; {
+		at += time.Duration(min(rnd.ExpFloat64()*work/r.opt.Load/speed, 1e12) * 1e6)
+		if at > end {
 			return
 		}
 		s := &session{chain: r.opt.create(rnd), id: rnd.Uint64()}
 		s.name = strconv.FormatUint(s.id, 36)
-		r.after(time.Duration(at*1e6), func() { r.next(s) })
-	}
-}
-
-// work returns the time of an engine that the session takes, in ms, if a step with decoding serves 64 requests.
-func (s *chain) work() (ms float64) {
-	length := s.sharedTokens
-	for _, t := range s.turns {
-		n := float64(t.tokens)
-		ms += n * (perToken + perPair*(float64(length)+n/2))
-		length += t.tokens
-		ms += float64(t.output) * (stepBase/64 + stepSequence + stepContext*float64(length))
-	}
-	return ms
-}
-
-// session is a session in progress.
-type session struct {
-	chain
-	id     uint64
-	name   string
-	turn   int
-	length int // of the prompt
-	hashes []uint64
-}
-
-// prompt appends the next turn to the prompt.
-func (s *session) prompt() {
-	if s.turn == 0 {
-		s.length = s.sharedTokens
-	}
-	s.length += s.turns[s.turn].tokens
-	for n := len(s.hashes); n < s.length/blockSize; n++ {
-		seed := s.id
-		if n < s.sharedTokens/blockSize {
-			seed = s.shared
+		delay := at
+		if at < 0 && !s.advance(-at, r.block) {
+			continue
 		}
-		var last uint64
-		if n > 0 {
-			last = s.hashes[n-1]
+		if at < 0 {
+			delay = time.Duration(rnd.Int64N(int64(r.opt.Duration/10) + 1))
 		}
-		x := (last ^ seed + uint64(n)) * 0x9e3779b97f4a7c15
-		s.hashes = append(s.hashes, x^x>>29)
+		r.after(delay, func() { r.next(s) })
 	}
+}
+
+// advance moves the session to the turn that it reaches after some time, and reports whether there is one.
+func (s *session) advance(d time.Duration, block int) bool {
+	for i := range s.turns {
+		one := chain{turns: s.turns[i : i+1]}
+		_, lasts := one.cost()
+		if d -= lasts; d < 0 {
+			return true
+		}
+		s.prompt(block)
+		s.turn++
+	}
+	return false
 }
 
 // next sends the next request of a session.
 func (r *run) next(s *session) {
-	s.prompt()
-	req := &router.Request{Hashes: s.hashes, Tokens: s.length, Intent: intent.Intent{Session: intent.Session{ID: s.name}}}
-	t, err := r.router.Offer(req, r.now)
+	if c := s.turns[s.turn].child; c != nil {
+		s.turns[s.turn].child = nil
+		child := &session{chain: c, id: s.id ^ uint64(s.turn)<<32, name: s.name + "." + strconv.Itoa(s.turn), parent: s}
+		r.next(child)
+		return
+	}
+	s.prompt(r.block)
+	r.offer(s)
+}
+
+// offer offers the session's next request to the router.
+func (r *run) offer(s *session) {
+	t := &s.turns[s.turn]
+	req := &router.Request{Hashes: s.hashes[:s.length/r.block], Tokens: s.length}
+	if r.named {
+		req.Intent.Session = intent.Session{ID: s.name, Final: s.turn == len(s.turns)-1}
+	}
+	tk, err := r.router.Offer(req, r.now)
 	if err != nil {
 		panic(err)
 	}
-	w := int(t.Decision().Worker)
+	j := &job{session: s, placed: r.now, ticket: tk, hashes: s.hashes[:len(s.hashes):len(s.hashes)], length: s.length, output: t.output}
+	if d := tk.Decision(); d != nil {
+		r.submit(j)
+		return
+	}
+	r.held[tk] = j
+	r.placed()
+}
+
+func (r *run) submit(j *job) {
+	w := int(j.ticket.Decision().Worker)
 	r.result.placed[w]++
-	r.engines[w].submit(&job{session: s, placed: r.now, ticket: t, hashes: slices.Clone(s.hashes), length: s.length, output: max(1, s.turns[s.turn].output)})
+	r.engines[w].submit(j)
+}
+
+// placed sends the requests that waited and were placed.
+func (r *run) placed() {
+	if len(r.held) == 0 {
+		return
+	}
+	placed, next := r.router.Tick(r.now)
+	for _, tk := range placed {
+		j := r.held[tk]
+		delete(r.held, tk)
+		r.submit(j)
+	}
+	if !next.IsZero() {
+		r.after(next.Sub(r.now), r.placed)
+	}
 }
 
 // first counts a first token.
@@ -273,39 +360,14 @@ func (r *run) first(j *job) {
 
 // finished continues the session after a response.
 func (r *run) finished(j *job) {
+	if !j.placed.Before(r.from) {
+		r.result.whole = append(r.result.whole, r.now.Sub(j.placed))
+	}
 	s := j.session
-	if s.turn++; s.turn < len(s.turns) {
+	switch s.turn++; {
+	case s.turn < len(s.turns):
 		r.after(s.turns[s.turn].pause, func() { r.next(s) })
+	case s.parent != nil:
+		r.after(0, func() { r.next(s.parent) })
 	}
-}
-
-func agents(rnd *rand.Rand) chain {
-	s := chain{shared: 1, sharedTokens: 20_000}
-	n := 1 + int(min(200, rnd.ExpFloat64()*42))
-	for i := range n {
-		t := turn{tokens: int(min(40_000, lognormal(rnd, 1700, 1.1))), output: int(min(4000, lognormal(rnd, 300, 0.9)))}
-		if i > 0 {
-			t.pause = time.Duration(2000+rnd.IntN(28_000)) * time.Millisecond
-		}
-		s.turns = append(s.turns, t)
-	}
-	return s
-}
-
-func chat(rnd *rand.Rand) chain {
-	s := chain{shared: 2 + rnd.Uint64N(50)}
-	s.sharedTokens = 2000 + int(s.shared)*160
-	for i := range 1 + rnd.IntN(6) {
-		t := turn{tokens: int(min(8000, lognormal(rnd, 400, 1))), output: int(min(2000, lognormal(rnd, 250, 0.8)))}
-		if i > 0 {
-			t.pause = time.Duration(5000+rnd.IntN(40_000)) * time.Millisecond
-		}
-		s.turns = append(s.turns, t)
-	}
-	return s
-}
-
-// lognormal returns a random number with a median and a standard deviation of its logarithm.
-func lognormal(rnd *rand.Rand, median, sigma float64) float64 {
-	return median * math.Exp(sigma*rnd.NormFloat64())
 }

@@ -3,11 +3,15 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -25,60 +29,49 @@ func simulate(t testing.TB, o Options, name string) *Result {
 	return r
 }
 
-// cost_ms is never much slower than another policy. BenchmarkPolicies compares them at greater length.
-func TestPolicies(t *testing.T) {
-	workloads := []string{"chat"}
-	duration := 5 * time.Minute
-	if testing.Short() {
-		t.Skip("simulates minutes of four engines")
+// TestCompare prints ratios for the cells in WEFT_SIM, as in "agents:kv=0.67 16 0.9 5 cost_ms llm_d".
+func TestCompare(t *testing.T) {
+	f := strings.Fields(os.Getenv("WEFT_SIM"))
+	if len(f) < 5 {
+		t.Skip("WEFT_SIM is not set")
 	}
-	if os.Getenv("WEFT_TEST") == "long" {
-		workloads = append(workloads, "agents")
-		duration = 20 * time.Minute
-	}
-	for _, workload := range workloads {
-		o := Options{Workload: workload, Workers: 4, Load: 0.9, Duration: duration}
-		own := simulate(t, o, "cost_ms").Mean()
-		for _, other := range []string{"lmetric", "llm_d", "least_loaded"} {
-			got := simulate(t, o, other).Mean()
-			t.Logf("%s: %s takes %.2f times as long as cost_ms (%v)", workload, other, float64(got)/float64(own), own)
-			if float64(own) > 1.15*float64(got) {
-				t.Errorf("%s: cost_ms takes %v, %s %v", workload, own, other, got)
-			}
+	workers, _ := strconv.Atoi(f[1])
+	load, _ := strconv.ParseFloat(f[2], 64)
+	seeds, _ := strconv.Atoi(f[3])
+	names := f[4:]
+	mean, p90 := make([][]float64, len(names)), make([][]float64, len(names))
+	for i, n := range names {
+		begun := time.Now()
+		var hit, end, abs, p50 float64
+		for seed := range seeds {
+			r := simulate(t, Options{Workload: f[0], Workers: workers, Load: load, Seed: uint64(seed)}, n)
+			mean[i] = append(mean[i], float64(r.Mean())/1e6)
+			p90[i] = append(p90[i], float64(r.Percentile(90))/1e6)
+			hit += r.hit / float64(seeds)
+			end += float64(r.End()) / 1e6 / float64(seeds)
+			p50 += float64(r.Percentile(50)) / 1e6 / float64(seeds)
+			abs += float64(r.Requests()) / float64(seeds)
 		}
-	}
-}
-
-// BenchmarkPolicies simulates an hour of 8 engines, or 20 seconds with -short, with another seed each time. Run it with -benchtime 1x or more.
-func BenchmarkPolicies(b *testing.B) {
-	for _, w := range []string{"agents", "chat"} {
-		for _, load := range []float64{0.5, 0.75, 0.9} {
-			for _, name := range policy.Names() {
-				b.Run(fmt.Sprintf("work=%s/load=%.2f/policy=%s", w, load, name), func(b *testing.B) {
-					o := Options{Workload: w, Load: load}
-					if testing.Short() { // does it run at all?
-						o.Duration = 20 * time.Second
-					}
-					var mean, p90 time.Duration
-					var hit float64
-					for b.Loop() {
-						r := simulate(b, o, name)
-						o.Seed++
-						mean, p90, hit = mean+r.Mean(), p90+r.Percentile(90), hit+r.hit
-					}
-					n := float64(b.N)
-					b.ReportMetric(float64(mean)/n/1e6, "ms-mean")
-					b.ReportMetric(float64(p90)/n/1e6, "ms-p90")
-					b.ReportMetric(100*hit/n, "%cached")
-				})
+		ratio := func(x [][]float64) string {
+			var s, q float64
+			for k := range x[i] {
+				d := math.Log(x[i][k] / x[0][k])
+				s += d / float64(seeds)
+				q += d * d / float64(seeds)
 			}
+			return fmt.Sprintf("%.3f±%.3f", math.Exp(s), 1.96*math.Sqrt(max(0, q-s*s)/float64(max(1, seeds-1))))
 		}
+		avg := 0.0
+		for _, x := range mean[i] {
+			avg += x / float64(seeds)
+		}
+		fmt.Printf("%-28s mean %8.0f %s p90 %s p50 %6.0f end %7.0f hit %.3f n %.0f (%.1fs)\n", n, avg, ratio(mean), ratio(p90), p50, end, hit, abs, time.Since(begun).Seconds()/float64(seeds))
 	}
 }
 
 // The same seed gives the same run.
 func TestRepeats(t *testing.T) {
-	o := Options{Workload: "chat", Workers: 3, Duration: time.Minute, slow: 2}
+	o := Options{Workload: "chat", Workers: 3, Duration: time.Minute}
 	a := simulate(t, o, "cost_ms")
 	require.Equal(t, a, simulate(t, o, "cost_ms"))
 	o.Seed = 1
@@ -90,29 +83,153 @@ func TestRepeats(t *testing.T) {
 	require.EqualError(t, err, `sim: unknown workload "x" (want agents or chat)`)
 }
 
+// cost_ms is the best policy for agents, and not much slower than another one for chats. TestCompare compares them at greater length.
+func TestPolicies(t *testing.T) {
+	if testing.Short() {
+		t.Skip("simulates minutes of four engines")
+	}
+	duration := 6 * time.Minute
+	if os.Getenv("WEFT_TEST") == "long" {
+		duration = 30 * time.Minute
+	}
+	for workload, most := range map[string]float64{"chat": 1.15, "agents": 1.05, "agents:slow=0.6": 1.05, "agents:lost=0.05": 1.05} {
+		o := Options{Workload: workload, Workers: 4, Load: 0.75, Duration: duration}
+		own := simulate(t, o, "cost_ms")
+		for _, other := range []string{"lmetric", "llm_d", "least_loaded"} {
+			got := simulate(t, o, other)
+			t.Logf("%s: %s takes %.2f times as long as cost_ms (%v)", workload, other, float64(got.Mean())/float64(own.Mean()), own.Mean())
+			if float64(own.Mean()) > most*float64(got.Mean()) {
+				t.Errorf("%s: cost_ms takes %v, %s %v", workload, own.Mean(), other, got.Mean())
+			}
+		}
+	}
+}
+
 func TestInvalidOptions(t *testing.T) {
 	for _, o := range []Options{{Workers: -1}, {Load: -0.5}, {Load: math.NaN()}, {Load: math.Inf(1)}, {Duration: -time.Second}} {
 		_, err := Run(&o)
 		require.ErrorContains(t, err, "must be positive", o)
 	}
+	for workload, want := range map[string]string{
+		"chat:x=1":     `sim: unknown condition "x" (want drop, hold, kv, late, lost, named, slow)`,
+		"chat:lost=x":  `sim: invalid value "x" of condition lost`,
+		"chat:kv=0.05": "sim: kv must be at least 0.10 and slow above 0 (got 0.05, 1)",
+	} {
+		_, err := Run(&Options{Workload: workload})
+		require.EqualError(t, err, want)
+	}
+	for data, want := range map[string]string{
+		"":   "sim: trace: no requests",
+		"{":  "sim: trace: line 1: unexpected end of JSON input",
+		"{}": "sim: trace: line 1: invalid request: 0 tokens, 0 blocks of 512, 1 tokens of output",
+		`{"timestamp":0,"input_length":99999999,"output_length":1,"hash_ids":[]}`: "sim: trace: line 1: invalid request: 99999999 tokens, 0 blocks of 512, 1 tokens of output",
+	} {
+		_, err := Run(&Options{Trace: []byte(data)})
+		require.EqualError(t, err, want)
+	}
 }
 
 // An engine with a single request takes the time that follows from its costs.
 func TestEngine(t *testing.T) {
-	r := simulate(t, Options{Workers: 1, Load: 1e-4, Duration: 4 * time.Hour, create: func(*rand.Rand) chain {
-		return chain{turns: []turn{{tokens: 6400, output: 3}, {pause: time.Hour, tokens: 64, output: 2}}}
+	r := simulate(t, Options{Workers: 1, Load: 1e-4, Duration: 12 * time.Hour, create: func(*rand.Rand) *chain {
+		return &chain{turns: []turn{{tokens: 6400, output: 256}, {pause: time.Hour, tokens: 64, output: 2}}}
 	}}, "cost_ms")
 	require.NotZero(t, r.Requests())
-	require.InDelta(t, 64*0.03+64*3e-7*(6400+32), float64(r.first[0])/1e6, 0.001, "the second turn: only what is new")
+	require.InDelta(t, 64*0.03+64*3e-7*(6656+32), float64(r.first[0])/1e6, 0.001, "the second turn: only what is new")
 	require.InDelta(t, 6400*0.03+6400*3e-7*3200, float64(r.first[len(r.first)-1])/1e6, 0.001)
+	require.InDelta(t, (64*0.03+64*3e-7*(6656+32))+8+0.12+8e-6*6721, float64(slices.Min(r.whole))/1e6, 0.001)
 }
 
-// A small cache evicts.
-func TestCapacity(t *testing.T) {
-	o := Options{Workload: "chat", Workers: 2, Load: 0.5, Duration: 2 * time.Minute}
-	large := simulate(t, o, "cost_ms")
-	o.capacity = 100_000
-	small := simulate(t, o, "cost_ms")
-	require.Less(t, small.Hit(), large.Hit())
-	require.Greater(t, small.Mean(), large.Mean())
+// A small cache evicts, engines that drop what is not needed evict less, and late events cost nothing.
+func TestConditions(t *testing.T) {
+	o := Options{Workers: 4, Load: 0.7, Duration: 10 * time.Minute}
+	run := func(workload string) *Result {
+		o.Workload = workload
+		return simulate(t, o, "cost_ms")
+	}
+	whole, small, drop := run("agents"), run("agents:kv=0.3"), run("agents:kv=0.3,drop=1")
+	require.Less(t, small.Hit(), whole.Hit())
+	require.Greater(t, small.Mean(), whole.Mean())
+	require.Greater(t, drop.Hit(), small.Hit())
+	require.NotEqual(t, whole.Mean(), run("agents:slow=0.5").Mean())
+	require.InEpsilon(t, whole.Mean(), run("agents:late=1").Mean(), 0.05, "what was placed is known before the events")
+	require.NotEqual(t, whole.Mean(), run("agents:hold=1").Mean())
+	require.Greater(t, whole.End(), whole.Mean())
+}
+
+// The generated agents have the published shape.
+func TestAgents(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	var turns, requests, prompt, output, delegating float64
+	var count func(c *chain)
+	count = func(c *chain) {
+		s := &session{chain: c}
+		for s.turn < len(c.turns) {
+			if child := c.turns[s.turn].child; child != nil {
+				count(child)
+			}
+			s.prompt(256)
+			requests++
+			prompt += float64(s.length)
+			output += float64(c.turns[s.turn].output)
+			s.turn++
+		}
+	}
+	const n = 500
+	for range n {
+		c := agents(rnd)
+		turns += float64(len(c.turns)) / n
+		for _, t := range c.turns {
+			if t.child != nil {
+				delegating += 1. / n
+				break
+			}
+		}
+		count(c)
+	}
+	require.InEpsilon(t, 43, turns, 0.1)
+	require.InEpsilon(t, 444, output/requests, 0.1)
+	require.InEpsilon(t, 142_000, prompt/requests, 0.1)
+	require.InEpsilon(t, 0.44, delegating, 0.15)
+	t.Logf("%.0f turns, %.0f prompt tokens, %.0f output tokens, %.2f of the sessions delegate", turns, prompt/requests, output/requests, delegating)
+}
+
+// The reuse that Mooncake's authors report is that of whole traces, by blocks and with a cache without limits.
+func TestReuse(t *testing.T) {
+	requests, blocks, cached, err := Reuse([]byte(`{"timestamp":0,"input_length":1025,"output_length":1,"hash_ids":[1,2,3]}
+{"timestamp":9,"input_length":1500,"output_length":1,"hash_ids":[1,2,4]}
+
+{"timestamp":5,"input_length":600,"output_length":1,"hash_ids":[5,6]}`))
+	require.NoError(t, err)
+	require.Equal(t, []int{3, 8, 2}, []int{requests, blocks, cached})
+	dir := cmp.Or(os.Getenv("WEFT_SHARED"), filepath.Join("..", "..", "..", "shared"))
+	for name, want := range map[string]float64{"conversation": 0.366, "synthetic": 0.640} {
+		data, err := os.ReadFile(filepath.Join(dir, "traces", "mooncake_"+name+".jsonl"))
+		if err != nil {
+			t.Skip(err)
+		}
+		_, blocks, cached, err := Reuse(data)
+		require.NoError(t, err)
+		require.InDelta(t, want, float64(cached)/float64(blocks), 0.0005, name)
+	}
+}
+
+// Recorded requests are placed with the expected reuse.
+func TestTrace(t *testing.T) {
+	var b strings.Builder
+	for i := range 40 {
+		fmt.Fprintf(&b, `{"timestamp":%d,"input_length":2048,"output_length":9,"hash_ids":[1,2,%d,%d]}`+"\n", 1000*i, 100+i, 200+i)
+	}
+	r, err := Run(&Options{Trace: []byte(b.String()), Workers: 1, Load: 0.01})
+	require.NoError(t, err)
+	require.InDelta(t, 26, r.Requests(), 1)
+	require.InDelta(t, 0.5, r.Hit(), 1e-9)
+
+	b.Reset()
+	for i := range 40 {
+		fmt.Fprintf(&b, `{"timestamp":1,"event":{"event_type":"request_end","agent_context":{"session_id":"s"},"request":{"output_tokens":9,"request_received_ms":%d,"replay":{"trace_block_size":16,"input_length":40,"input_sequence_hashes":[1,%d]}}}}`+"\n", 1000*i, 10+i)
+	}
+	r, err = Run(&Options{Trace: []byte(b.String()), Workers: 1, Load: 0.01})
+	require.NoError(t, err)
+	require.InDelta(t, 0.4, r.Hit(), 1e-9)
 }

@@ -68,9 +68,6 @@ func newFleet(o *Options, m *Model) (*fleet, error) {
 		if e.PrefillPerSecond <= 0 {
 			ropt.FixedRates = false // rates that are not configured are learned
 		}
-		if e.Events == nil {
-			ropt.PredictFor = 2 * time.Minute // without events, predictions are not confirmed
-		}
 	}
 	f := &fleet{
 		router: router.New(index.New(m.BlockSize, nil), ropt), engines: make(map[index.WorkerID]*engine), idle: idle, log: o.Logger,

@@ -64,16 +64,26 @@ func (s *Speed) Factor() float64 {
 	return math.Exp(s.fixed + s.log)
 }
 
-// Add learns from a prefill of n tokens after cached ones that took t ms on the worker with speed s. all are the speeds
-// of the fleet, with s among them. It reports whether the sample counted.
-func (m *Model) Add(n, cached, t float64, s *Speed, all []*Speed) bool {
-	x := [3]float64{1, n, n * (cached + n/2)}
+// Work is what prefills consist of: their number, tokens, and pairs of a token and a token before it. The time of prefills one after
+// another follows from the sum of their works.
+type Work [3]float64
+
+// Add adds a prefill of n tokens after cached ones.
+func (w *Work) Add(n, cached float64) {
+	w[0]++
+	w[1] += n
+	w[2] += n * (cached + n/2)
+}
+
+// Add learns from work that took t ms on the worker with speed s. all are the speeds of the fleet, with s among them. It
+// reports whether the sample counted.
+func (m *Model) Add(x Work, t float64, s *Speed, all []*Speed) bool {
 	var estimate float64
 	for i := range x {
 		estimate += m.rates[i] * x[i]
 	}
 	own := math.Exp(s.fixed + s.log)
-	if !(t >= instant) || n <= 0 || t > outlier*estimate/own+late {
+	if !(t >= instant) || x[1] <= 0 || t > outlier*estimate/own+late {
 		return false
 	}
 	if estimate > 0 {

@@ -45,7 +45,7 @@ func TestLearn(t *testing.T) {
 	for range 4000 {
 		i := rnd.IntN(len(all))
 		n, c, ms := prefill(rnd, truth)
-		m.Add(n, c, ms/slow(i)*math.Exp(0.1*rnd.NormFloat64()), all[i], all)
+		m.Add(work(n, c), ms/slow(i)*math.Exp(0.1*rnd.NormFloat64()), all[i], all)
 	}
 	require.Greater(t, m.Samples(), 3900)
 	var worst float64
@@ -66,7 +66,7 @@ func TestBounded(t *testing.T) {
 		times := rapid.SliceOfN(rapid.Float64(), 1, 60).Draw(t, "times")
 		for i, ms := range times {
 			n := float64(rapid.IntRange(-1, 1<<20).Draw(t, "tokens"))
-			m.Add(n, float64(rapid.IntRange(0, 1<<20).Draw(t, "cached")), ms, all[i%len(all)], all)
+			m.Add(work(n, float64(rapid.IntRange(0, 1<<20).Draw(t, "cached"))), ms, all[i%len(all)], all)
 		}
 		for _, r := range m.Rates() {
 			if !(r >= 0) || math.IsInf(r, 1) {
@@ -86,12 +86,12 @@ func TestBounded(t *testing.T) {
 // Samples that are much too slow are not counted: an engine that was stopped, a lost connection.
 func TestOutliers(t *testing.T) {
 	m, all := fleet(1)
-	require.False(t, m.Add(100, 0, 60_000, all[0], all))
-	require.False(t, m.Add(0, 100, 5, all[0], all))
-	require.False(t, m.Add(100, 0, math.NaN(), all[0], all))
-	require.False(t, m.Add(100, 0, -5, all[0], all))
+	require.False(t, m.Add(work(100, 0), 60_000, all[0], all))
+	require.False(t, m.Add(work(0, 100), 5, all[0], all))
+	require.False(t, m.Add(work(100, 0), math.NaN(), all[0], all))
+	require.False(t, m.Add(work(100, 0), -5, all[0], all))
 	require.Equal(t, learn.Rates{0, 1.0 / 70, 0}, m.Rates())
-	require.True(t, m.Add(70_000, 0, 3000, all[0], all))
+	require.True(t, m.Add(work(70_000, 0), 3000, all[0], all))
 }
 
 // A configured speed is kept until something is learned, and small differences do not count.
@@ -100,12 +100,17 @@ func TestSpeeds(t *testing.T) {
 	a, b := learn.NewSpeed(2), learn.NewSpeed(1)
 	all := []*learn.Speed{&a, &b}
 	require.InDelta(t, 2, a.Factor(), 1e-12)
-	m.Add(7000, 0, 50.1, &a, all) // estimated 50
+	m.Add(work(7000, 0), 50.1, &a, all) // estimated 50
 	require.InDelta(t, 2, a.Factor(), 1e-12)
 	require.InDelta(t, 1, b.Factor(), 1e-12)
 	for range 100 {
-		m.Add(7000, 0, 50, &a, all)
-		m.Add(7000, 0, 200, &b, all)
+		m.Add(work(7000, 0), 50, &a, all)
+		m.Add(work(7000, 0), 200, &b, all)
 	}
 	require.InDelta(t, 4, a.Factor()/b.Factor(), 0.5)
+}
+
+func work(n, cached float64) (w learn.Work) {
+	w.Add(n, cached)
+	return w
 }

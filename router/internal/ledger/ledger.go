@@ -5,6 +5,7 @@ package ledger
 import (
 	"time"
 
+	"github.com/weft-go/weft/router/internal/learn"
 	"github.com/weft-go/weft/router/policy"
 )
 
@@ -19,10 +20,24 @@ type Entry struct {
 	Blocks  int           // KV blocks that no other request shares: the end of the prompt, and the expected output
 	Marks   []uint64      // sequence hash of every [Stride]th block of the prompt
 
-	alone      bool // no other prefill was here between Reserve and FirstToken
+	period     *Period
 	phase      phase
 	prev, next *Entry // in the line of prefills
 }
+
+// Period is a time in which a worker had prefills without pause: those of its Members, which got their first tokens in it, and
+// no others.
+type Period struct {
+	Begin, End time.Time // End is zero while it lasts
+	Members    int
+	Broken     bool // a request left without a first token, or its cached tokens are unknown
+
+	Work     learn.Work // of the members that were reported
+	Reported int
+}
+
+// maxMembers limits the prefills of a period. Another one follows at once.
+const maxMembers = 16
 
 type phase uint8
 
@@ -41,6 +56,7 @@ type Ledger struct {
 	pending    time.Duration
 	head, tail *Entry    // line of prefills, in order of Reserve
 	since      time.Time // when head came to the head
+	period     *Period   // that lasts
 }
 
 // Load returns the load.
@@ -62,14 +78,11 @@ func (l *Ledger) Reserve(e *Entry, now time.Time) {
 	e.phase = prefill
 	if l.tail == nil {
 		l.head, l.since = e, now
+		l.period = &Period{Begin: now}
 	} else {
 		l.tail.next, e.prev = e, l.tail
 	}
 	l.tail = e
-	e.alone = l.head == e
-	if e.prev != nil {
-		e.prev.alone = false
-	}
 	l.pending += e.Prefill
 	l.sum.Prefills++
 	l.sum.Tokens += e.Tokens
@@ -90,8 +103,16 @@ func (l *Ledger) FirstToken(e *Entry, now time.Time) bool {
 	if e.phase != prefill {
 		return false
 	}
+	e.period = l.period
+	e.period.Members++
 	l.leave(e, now)
 	e.phase = decode
+	switch {
+	case l.head == nil:
+		e.period.End, l.period = now, nil
+	case e.period.Members >= maxMembers:
+		e.period.End, l.period = now, &Period{Begin: now}
+	}
 	l.sum.Decodes++
 	return true
 }
@@ -100,11 +121,15 @@ func (l *Ledger) FirstToken(e *Entry, now time.Time) bool {
 func (l *Ledger) Release(e *Entry, now time.Time) bool {
 	switch e.phase {
 	case prefill:
+		l.period.Broken = true
 		l.leave(e, now)
 	case decode:
 		l.sum.Decodes--
 	default:
 		return false
+	}
+	if l.head == nil {
+		l.period = nil
 	}
 	e.phase = released
 	l.sum.Blocks -= e.Blocks
@@ -117,8 +142,8 @@ func (l *Ledger) Release(e *Entry, now time.Time) bool {
 	return true
 }
 
-// Alone reports whether e was the only prefill of the worker until its first token, which it has.
-func (e *Entry) Alone() bool { return e.phase == decode && e.alone }
+// Period returns the period in which e got its first token, or nil if it has none.
+func (e *Entry) Period() *Period { return e.period }
 
 // Prefilling reports whether e waits for its first token.
 func (e *Entry) Prefilling() bool { return e.phase == prefill }

@@ -46,12 +46,46 @@ func TestWait(t *testing.T) {
 	require.Panics(t, func() { l.Reserve(a, t0) })
 }
 
+func TestPeriods(t *testing.T) {
+	var l ledger.Ledger
+	t0 := time.Unix(0, 0)
+	at := func(d time.Duration) time.Time { return t0.Add(d) }
+	var all []*ledger.Entry
+	add := func() *ledger.Entry {
+		e := new(ledger.Entry)
+		l.Reserve(e, at(time.Duration(len(all))))
+		all = append(all, e)
+		return e
+	}
+	a := add()
+	require.Nil(t, a.Period())
+	l.FirstToken(a, at(10))
+	require.Equal(t, &ledger.Period{Begin: at(0), End: at(10), Members: 1}, a.Period())
+
+	b, c := add(), add()
+	l.FirstToken(c, at(20))
+	require.Equal(t, &ledger.Period{Begin: at(1), Members: 1}, c.Period())
+	l.Release(b, at(30))
+	require.True(t, c.Period().Broken, "part of b was computed")
+	require.Zero(t, c.Period().End)
+
+	var many []*ledger.Entry
+	for range 20 {
+		many = append(many, add())
+	}
+	for i, e := range many {
+		l.FirstToken(e, at(time.Duration(100+i)))
+	}
+	require.Equal(t, &ledger.Period{Begin: at(3), End: at(115), Members: 16}, many[0].Period())
+	require.Equal(t, &ledger.Period{Begin: at(115), End: at(119), Members: 4}, many[19].Period())
+}
+
 // TestModel compares the account with summing over the entries, and ends with nothing.
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		type entry struct {
 			*ledger.Entry
-			decoding, gone, shared bool
+			decoding, gone bool
 		}
 		var l ledger.Ledger
 		var all []*entry
@@ -91,9 +125,6 @@ func TestModel(t *testing.T) {
 				for i := range rapid.Uint64Range(0, 3).Draw(t, "marks") {
 					e.Marks = append(e.Marks, 10*prompt+i)
 				}
-				for _, o := range line() {
-					o.shared, e.shared = true, true
-				}
 				l.Reserve(e.Entry, now)
 				all = append(all, e)
 				turn()
@@ -102,9 +133,6 @@ func TestModel(t *testing.T) {
 				e := one(t)
 				if want := !e.decoding && !e.gone; l.FirstToken(e.Entry, now) != want {
 					t.Fatal("FirstToken is not", want)
-				}
-				if begun := !e.decoding && !e.gone; begun && e.Alone() == e.shared {
-					t.Fatal("Alone is", e.Alone())
 				}
 				e.decoding = true
 				turn()

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+// cache holds the KV blocks of an engine. Blocks in use are never evicted; others are, least recently used first, and of a prompt the
+// last ones first.
+type cache struct {
+	size   int
+	byHash map[uint64]int32
+	blocks []block
+	unused []int32 // indexes without data
+	free   int     // blocks that are not in use, with data or without
+}
+
+// block is a block of the cache. Blocks with data that are not in use are in a list, whose ends are blocks[0].
+type block struct {
+	hash       uint64
+	named      bool // hash is in byHash
+	users      int32
+	prev, next int32
+}
+
+func newCache(size int) *cache {
+	c := &cache{size: size, byHash: make(map[uint64]int32), blocks: make([]block, 1, 1024), free: size}
+	return c
+}
+
+// leading returns how many blocks at the beginning are cached.
+func (c *cache) leading(hashes []uint64) int {
+	for i, h := range hashes {
+		if _, ok := c.byHash[h]; !ok {
+			return i
+		}
+	}
+	return len(hashes)
+}
+
+// use adds a user to the cached blocks of hashes and appends their indexes to dst.
+func (c *cache) use(dst []int32, hashes []uint64) []int32 {
+	for _, h := range hashes {
+		i := c.byHash[h]
+		b := &c.blocks[i]
+		if b.users == 0 {
+			c.unlink(i)
+			c.free--
+		}
+		b.users++
+		dst = append(dst, i)
+	}
+	return dst
+}
+
+// take appends n new blocks with one user to dst, and the hashes of those that were evicted for them to removed.
+func (c *cache) take(dst []int32, removed []uint64, n int) ([]int32, []uint64) {
+	for range n {
+		var i int32
+		switch {
+		case len(c.unused) > 0:
+			i = c.unused[len(c.unused)-1]
+			c.unused = c.unused[:len(c.unused)-1]
+		case len(c.blocks) <= c.size:
+			c.blocks = append(c.blocks, block{})
+			i = int32(len(c.blocks) - 1)
+		default:
+			i = c.blocks[0].next
+			c.unlink(i)
+			delete(c.byHash, c.blocks[i].hash)
+			removed = append(removed, c.blocks[i].hash)
+		}
+		c.blocks[i] = block{users: 1}
+		c.free--
+		dst = append(dst, i)
+	}
+	return dst, removed
+}
+
+// name records that a block has the data of hash, and reports whether no other block has.
+func (c *cache) name(i int32, hash uint64) bool {
+	if _, ok := c.byHash[hash]; ok {
+		return false
+	}
+	c.blocks[i].hash, c.blocks[i].named = hash, true
+	c.byHash[hash] = i
+	return true
+}
+
+// release removes a user of the blocks.
+func (c *cache) release(blocks []int32) {
+	for k := len(blocks) - 1; k >= 0; k-- {
+		i := blocks[k]
+		b := &c.blocks[i]
+		if b.users--; b.users > 0 {
+			continue
+		}
+		c.free++
+		if !b.named {
+			c.unused = append(c.unused, i)
+			continue
+		}
+		last := c.blocks[0].prev
+		b.prev, b.next = last, 0
+		c.blocks[last].next, c.blocks[0].prev = i, i
+	}
+}
+
+// drop removes the data of blocks that are cached and not in use, and appends their hashes to removed.
+func (c *cache) drop(hashes, removed []uint64) []uint64 {
+	for _, h := range hashes {
+		if i, ok := c.byHash[h]; ok && c.blocks[i].users == 0 {
+			c.unlink(i)
+			delete(c.byHash, h)
+			c.blocks[i].named = false
+			c.unused = append(c.unused, i)
+			removed = append(removed, h)
+		}
+	}
+	return removed
+}
+
+func (c *cache) unlink(i int32) {
+	b := &c.blocks[i]
+	c.blocks[b.prev].next, c.blocks[b.next].prev = b.next, b.prev
+}

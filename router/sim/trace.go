@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// trace is a recorded list of requests.
+type trace struct {
+	block    int // tokens
+	longest  int // request, in tokens
+	requests []traced
+}
+
+// traced is a recorded request.
+type traced struct {
+	at      float64 // ms
+	hashes  []uint64
+	length  int
+	output  int
+	session string
+}
+
+// line is a line of a trace, in either format.
+type line struct {
+	Timestamp    float64  `json:"timestamp"` // ms
+	InputLength  int      `json:"input_length"`
+	OutputLength int      `json:"output_length"`
+	HashIDs      []uint64 `json:"hash_ids"`
+	Event        *struct {
+		Type    string `json:"event_type"`
+		Context struct {
+			Session string `json:"session_id"`
+		} `json:"agent_context"`
+		Request struct {
+			Output   int     `json:"output_tokens"`
+			Received float64 `json:"request_received_ms"`
+			Replay   struct {
+				Block  int      `json:"trace_block_size"`
+				Length int      `json:"input_length"`
+				Hashes []uint64 `json:"input_sequence_hashes"`
+			} `json:"replay"`
+		} `json:"request"`
+	} `json:"event"`
+}
+
+const (
+	mooncakeBlock = 512
+	maxLine       = 16 << 20
+	maxTraced     = 8 << 20 // tokens of a request
+)
+
+// parse reads a trace.
+func parse(data []byte) (*trace, error) {
+	t := &trace{}
+	in := bufio.NewScanner(bytes.NewReader(data))
+	in.Buffer(nil, maxLine)
+	for n := 1; in.Scan(); n++ {
+		if len(bytes.TrimSpace(in.Bytes())) == 0 {
+			continue
+		}
+		var l line
+		if err := json.Unmarshal(in.Bytes(), &l); err != nil {
+			return nil, fmt.Errorf("sim: trace: line %d: %w", n, err)
+		}
+		r, block := traced{at: l.Timestamp, hashes: l.HashIDs, length: l.InputLength, output: l.OutputLength}, mooncakeBlock
+		if e := l.Event; e != nil {
+			q := &e.Request
+			if e.Type != "request_end" || q.Replay.Block == 0 {
+				continue
+			}
+			r, block = traced{at: q.Received, hashes: q.Replay.Hashes, length: q.Replay.Length, output: q.Output, session: e.Context.Session}, q.Replay.Block
+		}
+		r.output = max(r.output, 1)
+		switch {
+		case t.block != 0 && block != t.block:
+			return nil, fmt.Errorf("sim: trace: line %d: blocks of %d tokens (want %d, as before)", n, block, t.block)
+		case block < 1 || block > 1<<16 || r.length < 1 || r.length+r.output > maxTraced || len(r.hashes) > r.length/block+1:
+			return nil, fmt.Errorf("sim: trace: line %d: invalid request: %d tokens, %d blocks of %d, %d tokens of output", n, r.length, len(r.hashes), block, r.output)
+		}
+		t.block, t.longest = block, max(t.longest, r.length+r.output)
+		for i, h := range r.hashes { // Mooncake's are small numbers
+			r.hashes[i] = appendHashes(nil, 1, 0, 0, h)[0]
+		}
+		t.requests = append(t.requests, r)
+	}
+	if err := in.Err(); err != nil {
+		return nil, fmt.Errorf("sim: trace: %w", err)
+	}
+	if len(t.requests) == 0 {
+		return nil, fmt.Errorf("sim: trace: no requests")
+	}
+	slices.SortStableFunc(t.requests, func(a, b traced) int { return int(min(1, max(-1, a.at-b.at))) })
+	return t, nil
+}
+
+// Reuse returns how many requests a trace has (see [Options.Trace]), how many blocks are in their prompts, an incomplete last one
+// included where the trace has it, and how many of these a cache without limits would have had from earlier requests.
+func Reuse(data []byte) (requests, blocks, cached int, err error) {
+	t, err := parse(data)
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	seen := make(map[uint64]bool)
+	for _, r := range t.requests {
+		prefix := true
+		blocks += len(r.hashes)
+		for _, h := range r.hashes {
+			if prefix = prefix && seen[h]; prefix {
+				cached++
+			}
+			seen[h] = true
+		}
+	}
+	return len(t.requests), blocks, cached, nil
+}
+
+// replay schedules the requests of a trace so that their work is Load of what the engines can do, and returns the time of the last one.
+func (r *run) replay(t *trace) time.Duration {
+	seen := make(map[uint64]bool)
+	var work float64 // ms
+	for _, q := range t.requests {
+		hit := 0
+		for hit < len(q.hashes) && hit < q.length/t.block && seen[q.hashes[hit]] {
+			hit++
+		}
+		for _, h := range q.hashes {
+			seen[h] = true
+		}
+		c := float64(min(hit*t.block, q.length-1))
+		n := float64(q.length) - c
+		work += n*(perToken+perPair*(c+n/2)) + float64(q.output)*(stepBase/32+stepSequence+stepContext*float64(q.length))
+	}
+	speed := 0.0
+	for _, e := range r.engines {
+		speed += 1 / e.slow
+	}
+	first, last := t.requests[0].at, t.requests[len(t.requests)-1].at
+	stretch := 1.0
+	if last > first {
+		stretch = work / r.opt.Load / speed / (last - first)
+	}
+	at := func(ms float64) time.Duration { return time.Duration((ms - first) * stretch * 1e6) }
+	for i := range t.requests {
+		q := &t.requests[i]
+		r.after(at(q.at), func() {
+			s := &session{chain: &chain{turns: []turn{{output: q.output}}}, id: uint64(i), name: q.session, length: q.length, hashes: slices.Clone(q.hashes[:min(len(q.hashes), q.length/r.block)])}
+			s.hashes = appendHashes(s.hashes, (s.length+q.output)/r.block, 0, 0, uint64(i)<<20+1)
+			r.offer(s)
+		})
+	}
+	return at(last) + time.Millisecond
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// chain is the work of one client, one request after another.
+type chain struct {
+	shared       uint64 // identifies the beginning of the first prompt, which all chains with the same number share
+	sharedTokens int    // its length
+	turns        []turn
+}
+
+// turn is one request of a chain.
+type turn struct {
+	pause  time.Duration // since the end of the previous response
+	tokens int           // appended to the previous prompt and its response
+	output int           // tokens to generate
+	fresh  bool          // the conversation was compacted: the prompt is the shared beginning and tokens
+	child  *chain        // a sub-agent that runs in the pause, which begins after it
+}
+
+// Agents have the shape that AgentX published: 43 turns on average, 142,000 prompt tokens and 444 output tokens for each request,
+// sub-agents in 44 % of the sessions, and tools that take 2 to 30 s. Conversations are compacted before they exceed 300,000 tokens.
+func agents(rnd *rand.Rand) *chain {
+	return agent(rnd, 1, 20_000, 5+int(min(160, rnd.ExpFloat64()*38)), rnd.Float64() < 0.56)
+}
+
+const window = 300_000
+
+func agent(rnd *rand.Rand, shared uint64, sharedTokens, turns int, delegates bool) *chain {
+	s := &chain{shared: shared, sharedTokens: sharedTokens}
+	length := sharedTokens
+	for i := range turns {
+		t := turn{tokens: int(min(60_000, lognormal(rnd, 4400, 1.1))), output: 1 + int(min(6000, lognormal(rnd, 290, 0.92)))}
+		if i == 0 {
+			t.tokens += int(lognormal(rnd, 12_000, 0.7))
+		} else {
+			t.pause = time.Duration(2000+rnd.IntN(28_000)) * time.Millisecond
+			if delegates && rnd.Float64() < 0.06 {
+				t.child = agent(rnd, 2, 9000, 2+int(min(40, rnd.ExpFloat64()*10)), false)
+				t.pause = 0
+			}
+		}
+		if length+t.tokens+t.output > window {
+			t.fresh, t.tokens = true, 6000+rnd.IntN(6000)
+			length = sharedTokens
+		}
+		length += t.tokens + t.output
+		s.turns = append(s.turns, t)
+	}
+	return s
+}
+
+// Chats have up to 6 short turns and one of 50 system prompts of 2,000 to 10,000 tokens.
+func chat(rnd *rand.Rand) *chain {
+	s := &chain{shared: 3 + rnd.Uint64N(50)}
+	s.sharedTokens = 2000 + int(s.shared)*160
+	for i := range 1 + rnd.IntN(6) {
+		t := turn{tokens: int(min(8000, lognormal(rnd, 400, 1))), output: 1 + int(min(2000, lognormal(rnd, 250, 0.8)))}
+		if i > 0 {
+			t.pause = time.Duration(5000+rnd.IntN(40_000)) * time.Millisecond
+		}
+		s.turns = append(s.turns, t)
+	}
+	return s
+}
+
+// lognormal returns a random number with a median and a standard deviation of its logarithm.
+func lognormal(rnd *rand.Rand, median, sigma float64) float64 {
+	return median * math.Exp(sigma*rnd.NormFloat64())
+}
+
+// cost returns the time of an engine that the chain takes, in ms, if every prompt that was computed once is cached and a
+// step with decoding serves 32 requests, and how long it lasts if nothing waits.
+func (s *chain) cost() (ms float64, lasts time.Duration) {
+	length := s.sharedTokens
+	for _, t := range s.turns {
+		if t.child != nil {
+			m, d := t.child.cost()
+			ms, lasts = ms+m, lasts+d
+		}
+		if t.fresh {
+			length = s.sharedTokens
+		}
+		n := float64(t.tokens)
+		prefill := n * (perToken + perPair*(float64(length)+n/2))
+		decode := float64(t.output) * (stepBase/32 + stepSequence + stepContext*float64(length))
+		length += t.tokens + t.output
+		ms += prefill + decode
+		lasts += t.pause + time.Duration((prefill+30*float64(t.output))*1e6)
+	}
+	return ms, lasts
+}
+
+// session is a chain in progress.
+type session struct {
+	*chain
+	id     uint64 // of its tokens
+	name   string
+	parent *session
+	turn   int
+	length int      // of the prompt
+	hashes []uint64 // of all blocks of prompt and response
+	drop   bool     // what was cached of it is not needed after the request in progress
+	old    []uint64 // the blocks before a compaction
+}
+
+// prompt appends the next turn, and the response to it.
+func (s *session) prompt(block int) {
+	t := &s.turns[s.turn]
+	s.drop, s.old = s.turn == len(s.turns)-1, nil
+	switch {
+	case s.turn == 0:
+		s.length = s.sharedTokens
+	case t.fresh:
+		s.old = s.hashes
+		s.length, s.hashes = s.sharedTokens, s.hashes[:s.sharedTokens/block:s.sharedTokens/block]
+		s.id += 0x9e3779b97f4a7c15
+		s.drop = true
+	default:
+		s.length += s.turns[s.turn-1].output
+	}
+	s.length += t.tokens
+	s.hashes = appendHashes(s.hashes, (s.length+t.output)/block, s.sharedTokens/block, s.shared, s.id)
+}
+
+// dead returns the hashes of blocks that will not be needed again, the last first.
+func (s *session) dead(block int) []uint64 {
+	from := s.sharedTokens / block
+	if s.old != nil {
+		return s.old[min(from, len(s.old)):]
+	}
+	return s.hashes[min(from, len(s.hashes)):]
+}
+
+// appendHashes appends hashes up to n of a sequence whose first blocks are shared.
+func appendHashes(dst []uint64, n, shared int, sharedID, id uint64) []uint64 {
+	for k := len(dst); k < n; k++ {
+		seed := id
+		if k < shared {
+			seed = sharedID
+		}
+		var last uint64
+		if k > 0 {
+			last = dst[k-1]
+		}
+		x := (last ^ seed + uint64(k)) * 0x9e3779b97f4a7c15
+		dst = append(dst, x^x>>29)
+	}
+	return dst
+}
