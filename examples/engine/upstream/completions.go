@@ -41,6 +41,7 @@ type chunkReader struct {
 	n    int
 	ids  []uint32 // of the last chunk
 	text []byte   // of the last chunk, where it has escapes
+	like pattern  // of chunks before
 }
 
 // appendSteps decodes a chunk. The steps are valid until the next call and while data is not modified.

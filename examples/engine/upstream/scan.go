@@ -3,6 +3,7 @@
 package upstream
 
 import (
+	"bytes"
 	"math"
 	"unicode/utf8"
 )
@@ -12,8 +13,63 @@ import (
 // steps, and leaves the rest to appendSteps: finish reasons, usage, errors, repeated fields, names that encoding/json
 // would compare without regard to case, numbers that are not integers, nested values, surrogates, and malformed chunks.
 
+// A pattern contains the bytes of a chunk around its text and its token ids. The chunks of a stream hardly differ in
+// anything else. What was scanned need not be scanned again: the same bytes up to the text leave the scanner in the same
+// state, which no text changes, and so on.
+type pattern struct {
+	head    []byte // up to the text, with its quote
+	middle  []byte // up to the ids, with their bracket
+	tail    []byte // after the ids
+	choice  int
+	learned int // chunks that set the pattern
+}
+
+const (
+	// maxLearned is the number of chunks that set a pattern, after which it remains as it is.
+	maxLearned = 8
+	// maxPattern is the length of the longest chunk that sets one. The first chunk of a stream can contain the prompt's ids.
+	maxPattern = 2 << 10
+)
+
+// match decodes a chunk that has the pattern, or reports false.
+func (r *chunkReader) match(dst []Step, data []byte) ([]Step, bool) {
+	p := &r.like
+	if p.learned == 0 || !bytes.HasPrefix(data, p.head) {
+		return dst, false
+	}
+	s := chunkScanner{b: data, i: len(p.head) - 1}
+	st := Step{Choice: p.choice, StopID: -1}
+	var ok bool
+	if st.Text, ok = s.text(&r.text); !ok || !bytes.HasPrefix(data[s.i:], p.middle) {
+		return dst, false
+	}
+	s.i += len(p.middle) - 1
+	if r.ids, ok = s.uints(r.ids); !ok || string(data[s.i:]) != string(p.tail) {
+		return dst, false
+	}
+	st.IDs = r.ids[:len(r.ids):len(r.ids)]
+	return append(dst, st), true
+}
+
+// learn makes a chunk the pattern. It has one choice with its text at data[text:textEnd] and then its ids at
+// data[ids:idsEnd], or textEnd > ids.
+func (p *pattern) learn(data []byte, st *Step, text, textEnd, ids, idsEnd int) {
+	if p.learned == maxLearned || len(data) > maxPattern || text == 0 || textEnd > ids {
+		return
+	}
+	p.learned++
+	p.head = append(p.head[:0], data[:text+1]...)
+	p.middle = append(p.middle[:0], data[textEnd:ids+1]...)
+	p.tail = append(p.tail[:0], data[idsEnd:]...)
+	p.choice = st.Choice
+}
+
 // scan decodes a chunk with output only. It reports false if the chunk is anything else.
 func (r *chunkReader) scan(dst []Step, data []byte) ([]Step, bool) {
+	r.ids, r.text = r.ids[:0], r.text[:0]
+	if dst, ok := r.match(dst, data); ok {
+		return dst, true
+	}
 	r.ids, r.text = r.ids[:0], r.text[:0]
 	s := chunkScanner{b: data}
 	from := len(dst)
@@ -41,11 +97,13 @@ func (r *chunkReader) scan(dst []Step, data []byte) ([]Step, bool) {
 		if s.take(',') {
 			continue
 		}
-		ok = s.take('}') && s.end()
-		if !ok {
-			dst = dst[:from]
+		if ok = s.take('}') && s.end(); !ok {
+			return dst[:from], false
 		}
-		return dst, ok
+		if len(dst) == from+1 {
+			r.like.learn(data, &dst[from], s.textAt, s.textEnd, s.idsAt, s.idsEnd)
+		}
+		return dst, true
 	}
 }
 
@@ -86,12 +144,17 @@ func (r *chunkReader) choice(st *Step, s *chunkScanner) bool {
 		case "text":
 			if !text {
 				text = true
+				s.space()
+				s.textAt = s.i
 				st.Text, ok = s.text(&r.text)
+				s.textEnd = s.i
 			}
 		case "token_ids":
 			if ok = s.literal("null"); !ok && !ids {
 				from := len(r.ids)
+				s.idsAt = s.i
 				r.ids, ok = s.uints(r.ids)
+				s.idsEnd = s.i
 				st.IDs = r.ids[from:len(r.ids):len(r.ids)]
 			}
 			ok, ids = ok && !ids, true
@@ -114,6 +177,9 @@ func (r *chunkReader) choice(st *Step, s *chunkScanner) bool {
 type chunkScanner struct {
 	b []byte
 	i int
+
+	textAt, textEnd int // the last text, with its quotes
+	idsAt, idsEnd   int // the last ids, with their brackets
 }
 
 // space skips white space.

@@ -3,6 +3,8 @@
 package upstream
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -62,11 +64,22 @@ var chunkCases = []struct {
 	{"nothing", ``, false},
 }
 
-// checkScan compares scan with encoding/json and returns whether scan decoded the chunk.
-func checkScan(t testing.TB, data []byte) bool {
+// checkScan compares scan with encoding/json and returns whether scan decoded the chunk. That must not depend on the
+// chunks before it, which may have set a pattern.
+func checkScan(t testing.TB, data []byte, chunksBefore ...string) bool {
 	before := Step{Choice: 9}
 	r := chunkReader{n: 3, ids: []uint32{1}, text: []byte("x")}
 	got, ok := r.scan([]Step{before}, data)
+	for _, c := range append(chunksBefore, chunkCases[0].data) {
+		r := chunkReader{n: 3}
+		for range 2 {
+			r.scan(nil, []byte(c))
+		}
+		again, okAgain := r.scan([]Step{before}, data)
+		if require.Equal(t, ok, okAgain, "%q after %q", data, c); ok {
+			require.Equal(t, plainSteps(got), plainSteps(again), "%q after %q", data, c)
+		}
+	}
 	if !ok {
 		return false
 	}
@@ -75,6 +88,43 @@ func checkScan(t testing.TB, data []byte) bool {
 	opt := cmp.Options{cmp.AllowUnexported(Step{}), cmpopts.EquateEmpty()}
 	require.Empty(t, cmp.Diff(want, got, opt), "%q", data)
 	return true
+}
+
+// plainSteps returns a comparable form of steps.
+func plainSteps(steps []Step) string { return fmt.Sprintf("%+v", steps) }
+
+// TestPattern checks that chunks which differ only in text and ids are decoded by the pattern, and that it stops learning.
+func TestPattern(t *testing.T) {
+	r := chunkReader{n: 3}
+	chunk := func(id, text, ids string) []byte {
+		return []byte(`{"id":"` + id + `","choices":[{"index":1,"text":` + text + `,"finish_reason":null,"token_ids": [` + ids + `]}]}`)
+	}
+	_, ok := r.scan(nil, chunk(strings.Repeat("a", maxPattern), `"b"`, "1"))
+	require.True(t, ok)
+	require.Zero(t, r.like.learned)
+	_, ok = r.match(nil, chunk("a", `"b"`, "1"))
+	require.False(t, ok)
+	_, ok = r.scan(nil, chunk("a", `"b"`, "1"))
+	require.True(t, ok)
+	for _, tt := range []struct {
+		text, ids string
+		want      Step
+	}{
+		{`"b"`, "1", Step{Choice: 1, Text: []byte("b"), IDs: []uint32{1}, StopID: -1}},
+		{`"\n,\"token_ids\": ["`, "2, 3", Step{Choice: 1, Text: []byte("\n,\"token_ids\": ["), IDs: []uint32{2, 3}, StopID: -1}},
+		{`"é"`, "", Step{Choice: 1, Text: []byte("é"), IDs: []uint32{}, StopID: -1}},
+	} {
+		r.ids, r.text = r.ids[:0], r.text[:0]
+		got, ok := r.match(nil, chunk("a", tt.text, tt.ids))
+		require.True(t, ok, tt.text)
+		require.Equal(t, []Step{tt.want}, got)
+	}
+	for i := range 2 * maxLearned {
+		_, ok := r.scan(nil, chunk(fmt.Sprint(i), `"b"`, "1"))
+		require.True(t, ok)
+	}
+	require.Equal(t, maxLearned, r.like.learned)
+	require.Contains(t, string(r.like.head), fmt.Sprintf(`"id":"%d"`, maxLearned-2))
 }
 
 func TestScanEqualsUnmarshal(t *testing.T) {
@@ -86,13 +136,13 @@ func TestScanEqualsUnmarshal(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			require.Equal(t, tt.quick, checkScan(t, []byte(tt.data)))
 			for i := 0; i < len(tt.data); i += step { // cut anywhere
-				checkScan(t, []byte(tt.data[:i]))
+				checkScan(t, []byte(tt.data[:i]), tt.data)
 			}
 			for _, c := range []byte("\"\\{}[],:0a \n\x00\xff") { // one byte changed
 				for i := int(c) % step; i < len(tt.data); i += step {
 					b := []byte(tt.data)
 					b[i] = c
-					checkScan(t, b)
+					checkScan(t, b, tt.data)
 				}
 			}
 		})
