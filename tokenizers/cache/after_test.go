@@ -48,7 +48,11 @@ func encodeAfter(t *testing.T, tok *tokenizers.Tokenizer, size int64) {
 			}
 		}
 		last = text
-		more, cuts, skipped := c.AppendEncodeAfter([]uint32{7}, nil, known, same, "", segs)
+		whole := text
+		if r.IntN(2) == 0 {
+			whole = ""
+		}
+		more, cuts, skipped := c.AppendEncodeAfter([]uint32{7}, nil, known, same, "", whole, segs)
 		ids = append(ids[:skipped:skipped], more[1:]...)
 		if want := tok.AppendEncodeSegments(nil, segs); more[0] != 7 || !slices.Equal(ids, want) {
 			t.Fatalf("got %d and %v, want 7 and %v", more[0], ids, want)

@@ -156,14 +156,17 @@ func (c *Cache) AppendEncodePrefixes(dst []uint32, prefixes []Prefix, ns string,
 // It leaves out as many of the first ids as skipped says: they are those of the earlier text. Known prefixes are used even
 // if they were evicted since, and all returned prefixes may be passed as known ones; each keeps its text and ids in memory.
 // The caller guarantees that the first same bytes of both texts are equal; they are not compared, except for provenance.
-func (c *Cache) AppendEncodeAfter(dst []uint32, prefixes, known []Prefix, same int, ns string, segs []tokenizers.Segment) (ids []uint32, all []Prefix, skipped int) {
+// text is the joined text of segs, or "" if the caller does not have it, and AppendEncodeAfter joins it where that is needed.
+func (c *Cache) AppendEncodeAfter(dst []uint32, prefixes, known []Prefix, same int, ns, text string, segs []tokenizers.Segment) (ids []uint32, all []Prefix, skipped int) {
 	if c.Err() != nil {
 		return c.tok.AppendEncodeSegments(dst, segs), prefixes, 0
 	}
 	if known == nil {
 		known = []Prefix{}
 	}
-	return c.encode(dst, prefixes, true, known, same, rootKey{ns, false}, segs, c.encoders.Get().(*encoder))
+	e := c.encoders.Get().(*encoder)
+	e.joined = text
+	return c.encode(dst, prefixes, true, known, same, rootKey{ns, false}, segs, e)
 }
 
 // AppendPrefixes appends the cached prefixes of the text to dst, shortest first, without encoding anything or copying
@@ -187,7 +190,7 @@ func (c *Cache) encode(dst []uint32, prefixes []Prefix, want bool, known []Prefi
 	p.walk()
 	var own *flight
 	if p.at.left >= c.spacing {
-		own = c.await(&p)
+		own = c.await(&p, e)
 	}
 	c.touch(p.n)
 	c.stats.hitTokens.Add(uint64(p.n.tokens))
@@ -327,7 +330,7 @@ type flight struct {
 
 // await waits while another call encodes most of the text after p, and then advances p. If no call does, it registers a
 // flight for p and returns it. It returns nil if p did not advance or little text remains.
-func (c *Cache) await(p *prefixEnd) *flight {
+func (c *Cache) await(p *prefixEnd, e *encoder) *flight {
 	for {
 		p.n.mu.Lock()
 		flights := p.n.flights // replaced, never changed in place
@@ -343,7 +346,7 @@ func (c *Cache) await(p *prefixEnd) *flight {
 			}
 		}
 		if other == nil {
-			own := &flight{text: rest(p.at), done: make(chan struct{})}
+			own := &flight{text: e.rest(p.at), done: make(chan struct{})}
 			p.n.mu.Lock()
 			p.n.flights = append(slices.Clip(p.n.flights), own)
 			p.n.mu.Unlock()
@@ -371,9 +374,12 @@ func (n *node) land(f *flight) {
 }
 
 // rest returns the text from the cursor on.
-func rest(c cursor) string {
+func (e *encoder) rest(c cursor) string {
 	if len(c.segs) == 0 {
 		return ""
+	}
+	if e.joined != "" {
+		return e.joined[len(e.joined)-c.left:]
 	}
 	if first := c.segs[0].Text[c.off:]; len(first) == c.left {
 		return first
@@ -401,7 +407,7 @@ func (c *Cache) fill(dst []uint32, start int, p prefixEnd, own *flight, e *encod
 		defer p.n.land(own)
 		text = own.text
 	} else {
-		text = rest(p.at)
+		text = e.rest(p.at)
 	}
 	// Without a cut after p.n there is nothing to store, and the text before it is not needed.
 	e.begin(p.at, 0, text)
@@ -409,7 +415,7 @@ func (c *Cache) fill(dst []uint32, start int, p prefixEnd, own *flight, e *encod
 		return e.encode(dst, c, len(e.text)), p.n
 	}
 	if p.n != p.n.base {
-		e.begin(p.baseAt, p.n.bytes-p.n.base.bytes, rest(p.baseAt))
+		e.begin(p.baseAt, p.n.bytes-p.n.base.bytes, e.rest(p.baseAt))
 	}
 
 	last, from := p.n.base, 0 // the parent of the next regular cut, and its offset in e.text
@@ -448,6 +454,7 @@ func (c *Cache) fill(dst []uint32, start int, p prefixEnd, own *flight, e *encod
 // encoder encodes a text piece by piece. The slices are scratch.
 type encoder struct {
 	key        rootKey
+	joined     string // the whole text of the call, or ""
 	text       string
 	at         cursor // at text[from]
 	from       int

@@ -74,7 +74,7 @@ func (t *tokens) next(p *Prompt) *tokens {
 	c := p.model.cache
 	text := p.encoded()
 	if t == nil || t.namespace != p.Namespace {
-		ids, cuts, _ := c.AppendEncodeAfter(nil, nil, nil, 0, p.Namespace, p.Segments)
+		ids, cuts, _ := c.AppendEncodeAfter(nil, nil, nil, 0, p.Namespace, text, p.Segments)
 		return &tokens{list: &tokenList{ids: ids}, ids: ids, cuts: cuts, namespace: p.Namespace, text: text}
 	}
 	same := 0
@@ -86,7 +86,7 @@ func (t *tokens) next(p *Prompt) *tokens {
 		buf = new([]uint32)
 	}
 	defer idBuffers.Put(buf)
-	ids, cuts, skipped := c.AppendEncodeAfter((*buf)[:0], make([]cache.Prefix, 0, len(t.cuts)+4), t.cuts, same, p.Namespace, p.Segments)
+	ids, cuts, skipped := c.AppendEncodeAfter((*buf)[:0], make([]cache.Prefix, 0, len(t.cuts)+4), t.cuts, same, p.Namespace, text, p.Segments)
 	*buf = ids
 	l := t.list
 	l.mu.Lock()
