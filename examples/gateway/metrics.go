@@ -34,6 +34,7 @@ type metrics struct {
 	queue       *prometheus.HistogramVec
 	place       *prometheus.HistogramVec
 	hits        *prometheus.HistogramVec
+	misjudged   *prometheus.CounterVec // by model, direction
 
 	mu   sync.Mutex
 	live []*generation // the current one last
@@ -47,6 +48,7 @@ var (
 	workerRunningDesc = prometheus.NewDesc("weft_worker_requests_running", "Requests that were placed on the engine.", []string{"model", "worker"}, nil)
 	workerBlocksDesc  = prometheus.NewDesc("weft_worker_active_blocks", "KV blocks of the engine's requests, expected output included, as the router knows them.", []string{"model", "worker"}, nil)
 	workerPrefillDesc = prometheus.NewDesc("weft_worker_prefill_tokens", "Prompt tokens that the engine must compute before the first tokens of its requests, as the router knows them.", []string{"model", "worker"}, nil)
+	workerTrustDesc   = prometheus.NewDesc("weft_worker_cache_trust", "Part of the prompt tokens estimated as cached that the engine, by its reports, has cached.", []string{"model", "worker"}, nil)
 	workerUpDesc      = prometheus.NewDesc("weft_worker_up", "Whether the engine is in rotation (1) or ejected because it failed (0).", []string{"model", "worker"}, nil)
 )
 
@@ -65,6 +67,7 @@ func newMetrics() *metrics {
 	m.requests = count("requests_total", "Requests that ended, by API and finish reason or class of the error.", "api", "outcome")
 	m.prompt = count("prompt_tokens_total", "Prompt tokens of requests that were placed on an engine, cached ones included.")
 	m.cached = count("prompt_tokens_cached_total", "Prompt tokens that engines reported as cached.")
+	m.misjudged = count("cache_estimate_errors_total", "Requests of which the engine had fewer or more prompt tokens cached than estimated, by more than a cache block.", "direction")
 	m.generated = count("generation_tokens_total", "Output tokens.")
 	m.duration = observe("request_duration_seconds", "Time from the start of a request to the end of its response.",
 		.3, .5, .8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680)
@@ -89,7 +92,7 @@ func (m *metrics) handler(log *slog.Logger) http.Handler {
 
 // perModel holds the metrics of one model.
 type perModel struct {
-	prompt, cached, generated                             prometheus.Counter
+	prompt, cached, generated, fewer, more                prometheus.Counter
 	duration, firstToken, betweenEach, queue, place, hits prometheus.Observer
 }
 
@@ -101,6 +104,7 @@ func (m *metrics) watch(o *serve.Options) {
 			prompt: m.prompt.WithLabelValues(model), cached: m.cached.WithLabelValues(model), generated: m.generated.WithLabelValues(model),
 			duration: m.duration.WithLabelValues(model), firstToken: m.firstToken.WithLabelValues(model), betweenEach: m.betweenEach.WithLabelValues(model),
 			queue: m.queue.WithLabelValues(model), place: m.place.WithLabelValues(model), hits: m.hits.WithLabelValues(model),
+			fewer: m.misjudged.WithLabelValues(model, "fewer"), more: m.misjudged.WithLabelValues(model, "more"),
 		}
 	}
 	o.OnDone = func(r serve.Record) {
@@ -119,6 +123,12 @@ func (m *metrics) watch(o *serve.Options) {
 		}
 		if !r.Usage.CachedEstimated {
 			p.cached.Add(float64(r.Usage.Cached))
+		}
+		switch {
+		case r.CacheExcess < 0:
+			p.fewer.Inc()
+		case r.CacheExcess > 0:
+			p.more.Inc()
 		}
 	}
 	o.OnRefuse = func(model, api string, err *apierr.Error) {
@@ -162,7 +172,7 @@ func (m *metrics) remove(g *generation) {
 
 // Describe implements prometheus.Collector.
 func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{runningDesc, waitingDesc, workerRunningDesc, workerBlocksDesc, workerPrefillDesc, workerUpDesc} {
+	for _, d := range []*prometheus.Desc{runningDesc, waitingDesc, workerRunningDesc, workerBlocksDesc, workerPrefillDesc, workerTrustDesc, workerUpDesc} {
 		ch <- d
 	}
 }
@@ -204,6 +214,7 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 		gauge(workerRunningDesc, w.Running, key.model, key.name)
 		gauge(workerBlocksDesc, w.ActiveBlocks, key.model, key.name)
 		gauge(workerPrefillDesc, w.PrefillTokens, key.model, key.name)
+		ch <- prometheus.MustNewConstMetric(workerTrustDesc, prometheus.GaugeValue, w.Trust, key.model, key.name)
 		up := 1
 		if w.Ejected {
 			up = 0

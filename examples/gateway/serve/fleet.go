@@ -47,6 +47,7 @@ type engine struct {
 	hints       *intent.Target // nil if it takes none
 	client      *http.Client
 	kind        upstream.Kind
+	trust       trust // judged under fleet.mu
 
 	health // under fleet.mu
 }
@@ -63,7 +64,8 @@ func newFleet(o *Options, m *Model) (*fleet, error) {
 		transport.ReadBufferSize = 16 << 10 // the output of a read leaves in one write
 		rt, idle = transport, transport.CloseIdleConnections
 	}
-	ropt := &router.Options{FixedRates: true, Policy: m.Placement, MaxQueue: o.MaxQueue}
+	trusts := make(map[index.WorkerID]*trust) // not changed after newFleet
+	ropt := &router.Options{FixedRates: true, Policy: withTrust(m.Placement, trusts), MaxQueue: o.MaxQueue}
 	for _, e := range m.Engines {
 		if e.PrefillPerSecond <= 0 {
 			ropt.FixedRates = false // rates that are not configured are learned
@@ -78,6 +80,9 @@ func newFleet(o *Options, m *Model) (*fleet, error) {
 			f.close()
 			return nil, err
 		}
+	}
+	for id, e := range f.engines {
+		trusts[id] = &e.trust
 	}
 	return f, nil
 }

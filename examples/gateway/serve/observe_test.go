@@ -92,7 +92,7 @@ func TestStatus(t *testing.T) {
 			o.Retries = -1
 		})
 		defer g.Close()
-		idle := serve.Status{Workers: []serve.WorkerStatus{{Name: "e0"}, {Name: "e1"}}}
+		idle := serve.Status{Workers: []serve.WorkerStatus{{Name: "e0", Trust: 1}, {Name: "e1", Trust: 1}}}
 		require.Empty(t, cmp.Diff(idle, g.Status("")))
 		done := make(chan int)
 		for range 3 {

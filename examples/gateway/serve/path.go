@@ -526,6 +526,9 @@ func (c *call) finish(ctx context.Context, err error) {
 		if !u.CachedEstimated {
 			cached = int(u.Cached)
 		}
+		if e := c.place.engine; e.hints != nil || c.route.Intent.Salt == "" { // an engine without salts does not use its cache for it
+			c.rec.CacheExcess = c.fleet.judge(e, c.rec.Decision.CachedEstimate, u, c.blocks)
+		}
 		c.leave(func(t *router.Ticket, now time.Time) { t.Finish(now, cached, int(u.Output)) })
 	case ctx.Err() != nil || errors.Is(err, errClientGone):
 		c.rec.Finish = event.Canceled.String()

@@ -179,7 +179,10 @@ type Record struct {
 	Decision        router.Decision // reason for that engine, with the scores of each engine
 	Usage           event.Tokens
 	Finish          string // finish reason of the first choice, or the class of the error
-	Stripped        int    // bytes of volatile preamble that were removed
+	// CacheExcess is the number of cached tokens that the engine reported in excess of Decision.CachedEstimate, negative if it
+	// had fewer, or 0 if they agree within a cache block or the engine does not report them.
+	CacheExcess int64
+	Stripped    int // bytes of volatile preamble that were removed
 
 	Tenant  string              // result of Options.Tenant
 	Intent  intent.Intent       // hints that were granted

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve_test
+
+import (
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/weft-go/weft/examples/gateway/serve"
+)
+
+// An engine that has nothing of what the router predicted is trusted less, until it has it again. Disagreement within a block
+// does not count.
+func TestTrust(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var cached [2]atomic.Int64 // by engine; beyond the prompt: all of it
+		s := &stub{answer: func(host string, _ *http.Request) (*http.Response, error) {
+			n := cached[host[1]-'0'].Load()
+			return answerOf(200, chunkOf("Hello.", "null")+chunkOf("", "stop")+
+				fmt.Sprintf("data: {\"choices\":[],\"usage\":{\"prompt_tokens\":100,\"completion_tokens\":2,\"prompt_tokens_details\":{\"cached_tokens\":%d}}}\n\ndata: [DONE]\n\n", n)), nil
+		}}
+		var last serve.Record
+		g := stubbed(t, 2, s, func(o *serve.Options) {
+			o.HealthInterval = -1
+			o.BlockSize = 4
+			o.OnDone = func(r serve.Record) { last = r }
+		})
+		defer g.Close()
+		trust := func(name string) float64 {
+			for _, w := range g.Status("").Workers {
+				if w.Name == name {
+					return w.Trust
+				}
+			}
+			return -1
+		}
+		question := func() string {
+			w := ask(t, g, apiCases[0], true)
+			require.Equal(t, 200, w.Code, w.Body.String())
+			return last.Worker
+		}
+		first := question()
+		require.Zero(t, last.CacheExcess, "nothing was estimated")
+		require.Equal(t, 1.0, trust(first))
+		own := &cached[first[1]-'0']
+
+		require.Equal(t, first, question(), "it has the prompt, by the prediction")
+		estimate := int64(last.Decision.CachedEstimate)
+		require.GreaterOrEqual(t, estimate, int64(8))
+		require.Equal(t, -estimate, last.CacheExcess)
+		below := trust(first)
+		require.Less(t, below, 1.0)
+		for range 3 {
+			question()
+			require.Less(t, trust(last.Worker), below)
+			below = trust(last.Worker)
+		}
+		own.Store(estimate)
+		for range 60 {
+			question()
+			require.Equal(t, first, last.Worker)
+			require.Zero(t, last.CacheExcess, "it has what was predicted")
+		}
+		require.Greater(t, trust(first), 0.99)
+
+		below = trust(first)
+		own.Store(estimate - 4)
+		question()
+		require.Zero(t, last.CacheExcess, "within a block")
+		require.GreaterOrEqual(t, trust(first), below)
+		own.Store(estimate + 9)
+		question()
+		require.EqualValues(t, 9, last.CacheExcess)
+	})
+}
