@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -29,46 +28,6 @@ func simulate(t testing.TB, o Options, name string) *Result {
 	return r
 }
 
-// TestCompare prints ratios for the cells in WEFT_SIM, as in "agents:kv=0.67 16 0.9 5 cost_ms llm_d".
-func TestCompare(t *testing.T) {
-	f := strings.Fields(os.Getenv("WEFT_SIM"))
-	if len(f) < 5 {
-		t.Skip("WEFT_SIM is not set")
-	}
-	workers, _ := strconv.Atoi(f[1])
-	load, _ := strconv.ParseFloat(f[2], 64)
-	seeds, _ := strconv.Atoi(f[3])
-	names := f[4:]
-	mean, p90 := make([][]float64, len(names)), make([][]float64, len(names))
-	for i, n := range names {
-		begun := time.Now()
-		var hit, end, abs, p50 float64
-		for seed := range seeds {
-			r := simulate(t, Options{Workload: f[0], Workers: workers, Load: load, Seed: uint64(seed)}, n)
-			mean[i] = append(mean[i], float64(r.Mean())/1e6)
-			p90[i] = append(p90[i], float64(r.Percentile(90))/1e6)
-			hit += r.hit / float64(seeds)
-			end += float64(r.End()) / 1e6 / float64(seeds)
-			p50 += float64(r.Percentile(50)) / 1e6 / float64(seeds)
-			abs += float64(r.Requests()) / float64(seeds)
-		}
-		ratio := func(x [][]float64) string {
-			var s, q float64
-			for k := range x[i] {
-				d := math.Log(x[i][k] / x[0][k])
-				s += d / float64(seeds)
-				q += d * d / float64(seeds)
-			}
-			return fmt.Sprintf("%.3f±%.3f", math.Exp(s), 1.96*math.Sqrt(max(0, q-s*s)/float64(max(1, seeds-1))))
-		}
-		avg := 0.0
-		for _, x := range mean[i] {
-			avg += x / float64(seeds)
-		}
-		fmt.Printf("%-28s mean %8.0f %s p90 %s p50 %6.0f end %7.0f hit %.3f n %.0f (%.1fs)\n", n, avg, ratio(mean), ratio(p90), p50, end, hit, abs, time.Since(begun).Seconds()/float64(seeds))
-	}
-}
-
 // The same seed gives the same run.
 func TestRepeats(t *testing.T) {
 	o := Options{Workload: "chat", Workers: 3, Duration: time.Minute}
@@ -83,7 +42,7 @@ func TestRepeats(t *testing.T) {
 	require.EqualError(t, err, `sim: unknown workload "x" (want agents or chat)`)
 }
 
-// cost_ms is the best policy for agents, and not much slower than another one for chats. TestCompare compares them at greater length.
+// cost_ms is the best policy for agents, and not much slower than another one for chats. examples/kvsim compares them at greater length.
 func TestPolicies(t *testing.T) {
 	if testing.Short() {
 		t.Skip("simulates minutes of four engines")
