@@ -193,8 +193,10 @@ func (c *call) open() (event.Event, error) {
 		c.choices[i].left = newQuota(c.choices[i].dec.Limit(), c.longest)
 	}
 	dec := c.choices[0].dec
+	start := dec.AppendTokens(nil)[0]
+	start.Usage = new(dec.Usage()) // without the estimate, which the end of the stream could contradict
 	dec.SetUsage(event.Tokens{Cached: c.cachedEstimate(), CachedEstimated: true})
-	return dec.AppendTokens(nil)[0], nil
+	return start, nil
 }
 
 // note logs the parts of the request that the prompt omits, each kind once per request.

@@ -879,3 +879,31 @@ func TestNotRenderedLoggedOnce(t *testing.T) {
 	require.Equal(t, 1, strings.Count(log.String(), "not rendered"), log.String())
 	require.Contains(t, log.String(), "times=3")
 }
+
+// TestUsageAtStart checks that a Messages stream begins with all tokens of the prompt, which the end can split into cached
+// and others, and not with an estimate that the end contradicts.
+func TestUsageAtStart(t *testing.T) {
+	r := start(t, 1, say("fine"), nil)
+	a := apiCases[2]
+	body := a.body(strings.Repeat("one two three ", 100), true)
+	var prompt int
+	for i := range 2 {
+		status, _, text := send(t, r.url+a.path, body)
+		require.Equal(t, 200, status, text)
+		var first struct {
+			Message struct {
+				Usage struct {
+					Input int `json:"input_tokens"`
+					Read  int `json:"cache_read_input_tokens"`
+				}
+			}
+		}
+		require.NoError(t, json.Unmarshal([]byte(frames(t, text)[0].text), &first))
+		end := a.gather(t, text)
+		require.Equal(t, end.Prompt, first.Message.Usage.Input)
+		require.Zero(t, first.Message.Usage.Read)
+		if prompt = end.Prompt; i == 1 {
+			require.Greater(t, end.Cached, prompt/2, "the engine has the prompt cached")
+		}
+	}
+}
