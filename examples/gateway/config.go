@@ -188,6 +188,8 @@ type engineConfig struct {
 	Replay string `yaml:"replay"`
 	// MaxRequests is the number of requests at the same time; 0 means EngineRequests of the configuration.
 	MaxRequests int `yaml:"max_requests"`
+	// Adapters are the LoRA adapters that an engine of the kind vllm has loaded, in addition to those that it reports.
+	Adapters []string `yaml:"adapters"`
 }
 
 // defaults returns the configuration without a file and flags.

@@ -57,6 +57,10 @@ func (p *program) discover(ctx context.Context, c *config) (probed, error) {
 			faults = append(faults, err)
 			continue
 		}
+		if found := e.adapters(engine, c.Model); len(found) > 0 {
+			e.Adapters = found
+			p.log.Info("adapters found", "url", engine.URL, "adapters", strings.Join(found, ", "))
+		}
 		found = append(found, engine)
 		p.log.Info("engine found", "url", engine.URL, "kind", e.Kind, "version", engine.Version, "model", c.Model,
 			"window", engine.Models[0].Window, "block_size", engine.BlockSize, "events", e.Events)
@@ -106,6 +110,17 @@ func (e *engineConfig) complete(engine *upstream.Engine) error {
 	return nil
 }
 
+// adapters returns the adapters of a model that are configured or that the engine, a vLLM, reports.
+func (e *engineConfig) adapters(engine *upstream.Engine, model string) []string {
+	names := e.Adapters
+	for _, m := range engine.Models {
+		if engine.Kind == (upstream.VLLM{}) && m.Parent == model && !slices.Contains(names, m.ID) {
+			names = append(slices.Clip(names), m.ID)
+		}
+	}
+	return names
+}
+
 // complete fills in the settings that the engine knows, and compares those that were given with it.
 func (c *config) complete(engine *upstream.Engine, given *config) error {
 	if c.Model == "" {
@@ -120,6 +135,9 @@ func (c *config) complete(engine *upstream.Engine, given *config) error {
 		return fmt.Errorf("engine %s serves %s, not %s: set -model to a name that it serves, and -alias %s for clients", engine.URL, strings.Join(names, ", "), c.Model, c.Model)
 	}
 	m := engine.Models[i]
+	if m.Parent != "" {
+		return fmt.Errorf("%s is an adapter of %s at the engine %s: set -model %s, which also serves its adapters", m.ID, m.Parent, engine.URL, m.Parent)
+	}
 	switch {
 	case m.Window <= 0:
 	case given.MaxModelLen == 0: // the smallest of all engines

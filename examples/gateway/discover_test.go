@@ -73,7 +73,7 @@ func TestDiscover(t *testing.T) {
 	modelFiles(t, local)
 	for _, root := range []string{"org/tiny", local} {
 		engine := httptest.NewServer(&told{
-			models:   fmt.Sprintf(`{"data":[{"id":"tiny","owned_by":"vllm","root":%q,"max_model_len":4096}]}`, root),
+			models:   fmt.Sprintf(`{"data":[{"id":"tiny","owned_by":"vllm","root":%q,"max_model_len":4096},{"id":"sql","root":"/a","parent":"tiny"}]}`, root),
 			metrics:  "vllm:cache_config_info{block_size=\"32\"} 1.0\n",
 			tokenize: exact,
 		})
@@ -100,6 +100,10 @@ func TestDiscover(t *testing.T) {
 		require.NoError(t, json.NewDecoder(resp.Body).Decode(&reply))
 		resp.Body.Close()
 		require.Equal(t, "Hi.", reply.Choices[0].Message.Content)
+		resp, err = http.Get(url + "/v1/models/sql")
+		require.NoError(t, err)
+		resp.Body.Close()
+		require.Equal(t, http.StatusOK, resp.StatusCode, "an adapter of the engine")
 		http.DefaultClient.CloseIdleConnections()
 		cancel()
 		require.NoError(t, <-ended)
@@ -124,6 +128,7 @@ func TestDiscoverErrors(t *testing.T) {
 		want   string
 	}{
 		{told{models: model(vllm)}, "-model other", "serves tiny, not other: set -model to a name that it serves, and -alias other for clients"},
+		{told{models: model(`"owned_by":"vllm","parent":"base"`)}, "", "tiny is an adapter of base at the engine"},
 		{told{models: model(vllm)}, "-max-model-len 5000", "takes 4096 tokens of prompt and output, -max-model-len is 5000"},
 		{told{models: model(vllm), metrics: blocks}, "-block-size 16", "have 32 tokens, -block-size is 16"},
 		{told{models: model(vllm), tokenize: func(string) []uint32 { return []uint32{1, 2} }}, "", "differs from the tokenizer of the engine"},

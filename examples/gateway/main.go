@@ -32,6 +32,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/weft-go/weft/examples/engine/upstream"
 	"github.com/weft-go/weft/examples/engine/vllm"
 	"github.com/weft-go/weft/examples/gateway/serve"
 	"github.com/weft-go/weft/examples/internal/cli"
@@ -346,6 +347,9 @@ func (p *program) deploy(ctx context.Context, c *config, g *generation, used map
 		if e.kind() == nil {
 			return nil, cli.OneOf("engine kind", e.Kind, kinds()...)
 		}
+		if len(e.Adapters) > 0 && e.kind() != (upstream.VLLM{}) {
+			return nil, cli.Usagef("config: engine %q: only engines of the kind vllm have adapters", name)
+		}
 		to := serve.Engine{Name: name, URL: e.URL, Kind: e.kind(), Hints: hints, MaxRequests: cmp.Or(e.MaxRequests, c.EngineRequests)}
 		switch {
 		case e.Kind == "embedded" && e.URL == "local":
@@ -359,7 +363,7 @@ func (p *program) deploy(ctx context.Context, c *config, g *generation, used map
 		case e.Kind == "embedded":
 			to.Events = vllm.Follow(e.URL, p.log)
 		default:
-			to.APIKey = e.key()
+			to.APIKey, to.Adapters = e.key(), e.Adapters
 			if err := e.follow(&to, p.log); err != nil {
 				return nil, fmt.Errorf("config: engine %q: %w", name, err)
 			}

@@ -31,8 +31,8 @@ type cache struct {
 // A node is one cached block.
 type node struct {
 	hash, parent uint64
-	root         bool   // no parent
-	salt         string // of the sequence; part of the hash
+	root         bool  // no parent
+	scope        scope // of the sequence; part of the hash
 	tokens       []uint32
 	refs         int
 	prev, next   *node // in the free list, nil outside it
@@ -44,9 +44,12 @@ type change struct {
 	hashes  []uint64
 	parent  uint64 // of the first stored block
 	root    bool   // the first stored block has no parent
-	salt    string
+	scope   scope
 	tokens  []uint32
 }
+
+// A scope separates sequences that share no blocks.
+type scope struct{ adapter, salt string }
 
 func newCache(size, capacity int) *cache {
 	c := &cache{size: size, capacity: capacity, blocks: make(map[uint64]*node)}
@@ -55,11 +58,13 @@ func newCache(size, capacity int) *cache {
 }
 
 // hashBlock returns the hash of a block after parent: the last 8 bytes of SHA-256(parent, tokens), all little-endian.
-// For the first block the salt replaces the parent.
-func hashBlock(scratch []byte, parent uint64, root bool, salt string, tokens []uint32) (uint64, []byte) {
+// For the first block the scope replaces the parent.
+func hashBlock(scratch []byte, parent uint64, root bool, in scope, tokens []uint32) (uint64, []byte) {
 	scratch = scratch[:0]
 	if root {
-		scratch = append(scratch, salt...)
+		scratch = append(scratch, in.salt...)
+		scratch = append(scratch, 0)
+		scratch = append(scratch, in.adapter...)
 	} else {
 		scratch = binary.LittleEndian.AppendUint64(scratch, parent)
 	}
@@ -73,15 +78,15 @@ func hashBlock(scratch []byte, parent uint64, root bool, salt string, tokens []u
 // A lease holds the pinned blocks of one sequence.
 type lease struct {
 	c       *cache
-	salt    string
+	scope   scope
 	nodes   []*node // nodes[i] holds tokens [i*size, (i+1)*size)
 	full    bool    // the cache had no room; no further blocks of this sequence are stored
 	scratch []byte
 }
 
-// acquire pins the longest cached prefix of tokens under salt, which excludes at least the last token.
-func (c *cache) acquire(salt string, tokens []uint32) *lease {
-	l := &lease{c: c, salt: salt}
+// acquire pins the longest cached prefix of tokens in a scope, which excludes at least the last token.
+func (c *cache) acquire(in scope, tokens []uint32) *lease {
+	l := &lease{c: c, scope: in}
 	l.extend(tokens[:max(len(tokens)-1, 0)])
 	return l
 }
@@ -91,7 +96,7 @@ func (l *lease) extend(tokens []uint32) {
 	for (len(l.nodes)+1)*l.c.size <= len(tokens) {
 		hash, part := l.next(tokens)
 		n := l.c.blocks[hash]
-		if n == nil || n.salt != l.salt || !slices.Equal(n.tokens, part) {
+		if n == nil || n.scope != l.scope || !slices.Equal(n.tokens, part) {
 			return
 		}
 		l.c.pin(n)
@@ -115,7 +120,7 @@ func (l *lease) store(tokens []uint32) {
 	if count == 0 {
 		return
 	}
-	run := change{root: first == 0, salt: l.salt, tokens: slices.Clone(tokens[first*c.size : (first+count)*c.size])}
+	run := change{root: first == 0, scope: l.scope, tokens: slices.Clone(tokens[first*c.size : (first+count)*c.size])}
 	if first > 0 {
 		run.parent = l.nodes[first-1].hash
 	}
@@ -126,7 +131,7 @@ func (l *lease) store(tokens []uint32) {
 			run.tokens = run.tokens[:i*c.size]
 			break
 		}
-		n := &node{hash: hash, root: first+i == 0, salt: l.salt, tokens: run.tokens[i*c.size : (i+1)*c.size], refs: 1}
+		n := &node{hash: hash, root: first+i == 0, scope: l.scope, tokens: run.tokens[i*c.size : (i+1)*c.size], refs: 1}
 		if !n.root {
 			n.parent = l.nodes[first+i-1].hash
 		}
@@ -148,7 +153,7 @@ func (l *lease) next(tokens []uint32) (uint64, []uint32) {
 		parent = l.nodes[i-1].hash
 	}
 	var hash uint64
-	hash, l.scratch = hashBlock(l.scratch, parent, i == 0, l.salt, part)
+	hash, l.scratch = hashBlock(l.scratch, parent, i == 0, l.scope, part)
 	return hash, part
 }
 
@@ -217,7 +222,7 @@ func (c *cache) snapshot() []change {
 		}
 		for ; len(path) > 0; path = path[:len(path)-1] {
 			p := path[len(path)-1]
-			out = append(out, change{hashes: []uint64{p.hash}, parent: p.parent, root: p.root, salt: p.salt, tokens: p.tokens})
+			out = append(out, change{hashes: []uint64{p.hash}, parent: p.parent, root: p.root, scope: p.scope, tokens: p.tokens})
 		}
 	}
 	return out

@@ -75,7 +75,7 @@ func TestCacheRandom(t *testing.T) {
 			switch op := rapid.IntRange(0, 2).Draw(t, "op"); {
 			case op == 0 && len(open) < 4:
 				seq := rapid.SliceOfN(rapid.Uint32Range(0, 1), 0, 12).Draw(t, "seq")
-				l := c.acquire("", seq)
+				l := c.acquire(scope{}, seq)
 				require.True(t, len(seq) == 0 || l.cached() < len(seq), "one token must be left to compute")
 				l.store(seq)
 				open = append(open, running{l, seq})
@@ -107,7 +107,7 @@ func TestCacheHitsAndEviction(t *testing.T) {
 	}
 	c := newCache(4, 4)
 	run := func(s []uint32) int {
-		l := c.acquire("", s)
+		l := c.acquire(scope{}, s)
 		defer l.release()
 		n := l.cached()
 		l.store(s)
@@ -120,10 +120,11 @@ func TestCacheHitsAndEviction(t *testing.T) {
 	require.Equal(t, 8, run(seq(0, 10)), "both fit")
 	require.Equal(t, 0, run(seq(200, 4)), "evicts the tail of the least recently used prefix")
 	require.Equal(t, 4, run(seq(100, 9)), "whose head is still there")
-	require.Zero(t, c.acquire("salt", seq(100, 9)).cached(), "but not under another salt")
+	require.Zero(t, c.acquire(scope{salt: "salt"}, seq(100, 9)).cached(), "but not under another salt")
+	require.Zero(t, c.acquire(scope{adapter: "salt"}, seq(100, 9)).cached(), "or adapter")
 	require.Len(t, c.blocks, 4)
 
-	pinned := c.acquire("", seq(300, 17))
+	pinned := c.acquire(scope{}, seq(300, 17))
 	pinned.store(seq(300, 17))
 	require.Equal(t, 16, pinned.cached())
 	require.Equal(t, 0, run(seq(400, 8)), "no room next to a pinned sequence")
@@ -136,7 +137,7 @@ func TestCacheHitsAndEviction(t *testing.T) {
 func TestSnapshotHasParentsFirst(t *testing.T) {
 	c := newCache(1, 100)
 	for _, s := range [][]uint32{{1, 2, 3, 4}, {1, 2, 9, 9}, {5, 6}} {
-		l := c.acquire("", s)
+		l := c.acquire(scope{}, s)
 		l.store(s)
 		l.release()
 	}

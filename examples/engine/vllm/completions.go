@@ -4,6 +4,7 @@ package vllm
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -137,7 +138,12 @@ func (e *Engine) newCompletion(w http.ResponseWriter, r *http.Request) (*complet
 	if err := json.Unmarshal(data, req); err != nil {
 		return nil, badRequest("", "%v", err)
 	}
-	if req.Model != "" && req.Model != e.opt.Model {
+	name := cmp.Or(req.Model, e.opt.Model)
+	in := scope{salt: req.CacheSalt}
+	if name != e.opt.Model {
+		in.adapter = name
+	}
+	if in.adapter != "" && !slices.Contains(e.opt.Adapters, name) {
 		return nil, &apiError{http.StatusNotFound, "NotFoundError", "model", "The model `" + req.Model + "` does not exist."}
 	}
 	n := 1
@@ -175,8 +181,8 @@ func (e *Engine) newCompletion(w http.ResponseWriter, r *http.Request) (*complet
 	if !req.IgnoreEOS {
 		c.eos = e.tok.EOS()
 	}
-	c.job = job{id: id, arrived: time.Now(), prompt: prompt, salt: req.CacheSalt, maxTokens: maxTokens}
-	p := Prompt{Text: string(e.tok.AppendDecode(nil, prompt, false)), IDs: prompt, Model: e.opt.Model, RequestID: id}
+	c.job = job{id: id, arrived: time.Now(), prompt: prompt, scope: in, maxTokens: maxTokens}
+	p := Prompt{Text: string(e.tok.AppendDecode(nil, prompt, false)), IDs: prompt, Model: name, RequestID: id}
 	for p.Choice = range n {
 		reply := e.opt.Script(p)
 		output := e.tok.AppendEncode(nil, reply.Text)
@@ -190,7 +196,7 @@ func (e *Engine) newCompletion(w http.ResponseWriter, r *http.Request) (*complet
 		}
 		c.choices = append(c.choices, ch)
 	}
-	c.body = completionBody{ID: "cmpl-" + id, Object: "text_completion", Created: time.Now().Unix(), Model: e.opt.Model}
+	c.body = completionBody{ID: "cmpl-" + id, Object: "text_completion", Created: time.Now().Unix(), Model: name}
 	return c, nil
 }
 

@@ -26,10 +26,14 @@ func (e *Engine) routes() *http.ServeMux {
 }
 
 func (e *Engine) models(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, map[string]any{"object": "list", "data": []any{map[string]any{
+	list := []any{map[string]any{
 		"id": e.opt.Model, "object": "model", "created": 0, "owned_by": "weft", "root": e.opt.Model, "parent": nil,
 		"max_model_len": e.opt.MaxModelLen,
-	}}})
+	}}
+	for _, name := range e.opt.Adapters {
+		list = append(list, map[string]any{"id": name, "object": "model", "created": 0, "owned_by": "weft", "root": name, "parent": e.opt.Model})
+	}
+	writeJSON(w, map[string]any{"object": "list", "data": list})
 }
 
 func (e *Engine) tokenize(w http.ResponseWriter, r *http.Request) {

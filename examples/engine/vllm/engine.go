@@ -17,8 +17,9 @@ import (
 
 // Options configures an Engine.
 type Options struct {
-	Model  string // name of the model; "" means "embedded"
-	Script Script // nil means Echo
+	Model    string   // name of the model; "" means "embedded"
+	Adapters []string // names of LoRA adapters, which Script gets as the model. Their blocks in the cache are their own
+	Script   Script   // nil means Echo
 
 	BlockSize   int // tokens per cache block; 0 means 16
 	Blocks      int // capacity of the cache in blocks; 0 means 8192, negative means no cache
@@ -152,7 +153,7 @@ type job struct {
 	id        string
 	arrived   time.Time
 	prompt    []uint32
-	salt      string
+	scope     scope
 	sequences []sequence // one per choice
 	maxTokens int        // of each
 	pace      *pace
@@ -259,7 +260,7 @@ func (e *Engine) run(ctx context.Context, j *job, out sink) (err error) {
 	rep.Queued = modeled(time.Since(j.arrived), e.opt.Speed)
 	first := &j.sequences[0]
 	e.locked(func() {
-		first.lease = e.cache.acquire(j.salt, j.prompt)
+		first.lease = e.cache.acquire(j.scope, j.prompt)
 		rep.CachedTokens = first.lease.cached()
 		e.stats.prefixQueries += int64(rep.PromptTokens)
 		e.stats.prefixHit += int64(rep.CachedTokens)
@@ -273,7 +274,7 @@ func (e *Engine) run(ctx context.Context, j *job, out sink) (err error) {
 	e.locked(func() {
 		first.lease.store(j.prompt)
 		for i := range j.sequences[1:] { // they share the prompt's blocks
-			j.sequences[i+1].lease = e.cache.acquire(j.salt, j.prompt)
+			j.sequences[i+1].lease = e.cache.acquire(j.scope, j.prompt)
 		}
 		e.publish()
 		e.stats.prompt += int64(rep.PromptTokens)

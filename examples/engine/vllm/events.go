@@ -76,7 +76,7 @@ func (e *Engine) batch(seq uint64, changes []change) kvevent.Batch {
 		ev := kvevent.Event{Kind: kvevent.Removed, Tier: kvevent.Device, BlockHashes: c.hashes}
 		if !c.removed {
 			ev.Kind, ev.BlockSize, ev.TokenIDs = kvevent.Stored, int32(e.opt.BlockSize), c.tokens
-			ev.Parent, ev.HasParent, ev.Namespace = c.parent, !c.root, c.salt
+			ev.Parent, ev.HasParent, ev.Namespace, ev.LoRA = c.parent, !c.root, c.scope.salt, c.scope.adapter
 		}
 		b.Events = append(b.Events, ev)
 	}

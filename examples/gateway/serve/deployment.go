@@ -36,6 +36,15 @@ type deployment struct {
 	longest  int // bytes of the longest token
 }
 
+// adapters returns the adapters that the engines of a model have.
+func (m *Model) adapters() (names []string) {
+	for _, e := range m.Engines {
+		names = append(names, e.Adapters...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
 // models returns the models of the options, the first of which is the options' own, with defaults.
 func (o *Options) models() ([]*Model, error) {
 	all := append([]Model{{
@@ -100,6 +109,11 @@ func newCatalog(models []*Model) (*catalog.Catalog, error) {
 		}
 		for _, name := range o.Aliases {
 			list = append(list, catalog.Model{ID: name})
+		}
+		for _, name := range o.adapters() {
+			if !slices.ContainsFunc(o.Records, func(m catalog.Model) bool { return m.ID == name }) {
+				list = append(list, catalog.Model{ID: name})
+			}
 		}
 		for i := range list {
 			m := &list[i]

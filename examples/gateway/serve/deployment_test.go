@@ -3,6 +3,7 @@
 package serve_test
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"net/http/httptest"
@@ -96,6 +97,47 @@ func TestModelsOfTheirOwn(t *testing.T) {
 	require.Equal(t, []string{"e0 false", "far false", "http://127.0.0.1:1 true"}, workers)
 	require.Len(t, r.gateway.Status("org/big").Workers, 1)
 	require.Empty(t, r.gateway.Status("nobody").Workers)
+}
+
+// TestAdapters checks that an adapter is served as a model, only by the engines that have it, and never with the cache of
+// the model.
+func TestAdapters(t *testing.T) {
+	r := start(t, 3, func(p vllm.Prompt) vllm.Reply { return vllm.Reply{Text: "from " + p.Model} }, func(o *serve.Options) {
+		o.Engines[1].Adapters, o.Engines[2].Adapters = []string{"sql", "law"}, []string{"law"}
+		o.Models = []catalog.Model{{ID: "law", DisplayName: "Law"}}
+	})
+	ask := func(a apiCase, name, text string) string {
+		body := a.body(text, true)
+		body["model"] = name
+		status, _, out := send(t, r.url+a.path, body)
+		require.Equal(t, 200, status, out)
+		require.Contains(t, out, `"model":"`+name+`"`)
+		require.Equal(t, "from "+name, a.gather(t, out).Text)
+		return name
+	}
+	workers := map[string]map[string]bool{"": {}, "sql": {}, "law": {}}
+	for i := range 8 {
+		for _, a := range apiCases {
+			for name := range workers {
+				ask(a, cmp.Or(name, "m"), fmt.Sprint("new ", i))
+			}
+		}
+	}
+	for _, rec := range r.done(t, 72) {
+		require.Equal(t, "m", rec.Model)
+		workers[rec.Adapter][rec.Worker] = true
+	}
+	require.Equal(t, map[string]bool{"e1": true}, workers["sql"])
+	require.NotContains(t, workers["law"], "e0")
+	_, list := get(t, r.url+"/v1/models")
+	require.Contains(t, list, `"id":"sql"`)
+
+	long := strings.Repeat("one two three ", 200)
+	for i, name := range []string{"sql", "sql", "law"} {
+		ask(apiCases[0], name, long)
+		cached := r.done(t, 73+i)[72+i].Decision.CachedEstimate
+		require.Equal(t, i == 1, cached > 500, "request %d, of %s: %d", i, name, cached)
+	}
 }
 
 func TestInvalidMore(t *testing.T) {

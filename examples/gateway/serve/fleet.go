@@ -48,6 +48,7 @@ type engine struct {
 	client      *http.Client
 	kind        upstream.Kind
 	trust       trust // judged under fleet.mu
+	adapters    []string
 
 	health // under fleet.mu
 }
@@ -111,7 +112,8 @@ func (f *fleet) add(e *Engine, rt http.RoundTripper) error {
 	if err != nil {
 		return err
 	}
-	en := &engine{id: id, name: name, url: url, apiKey: e.APIKey, hints: hints, kind: kind, client: newClient(rt)}
+	f.router.Update(id, time.Now(), func(w *policy.Worker) { w.Adapters = e.Adapters })
+	en := &engine{id: id, name: name, url: url, apiKey: e.APIKey, hints: hints, kind: kind, adapters: e.Adapters, client: newClient(rt)}
 	f.engines[id], f.order = en, append(f.order, en)
 	if e.Events != nil {
 		cancel, err := e.Events(newStream(f.router.Index(), id, e, f.log.With("engine", name)))
@@ -121,6 +123,21 @@ func (f *fleet) add(e *Engine, rt http.RoundTripper) error {
 		f.cancels = append(f.cancels, cancel)
 	}
 	return nil
+}
+
+// hasAdapter reports whether an engine has an adapter.
+func (f *fleet) hasAdapter(name string) bool {
+	return slices.ContainsFunc(f.order, func(e *engine) bool { return slices.Contains(e.adapters, name) })
+}
+
+// without returns the engines that do not have an adapter.
+func (f *fleet) without(adapter string) (ids []index.WorkerID) {
+	for _, e := range f.order {
+		if !slices.Contains(e.adapters, adapter) {
+			ids = append(ids, e.id)
+		}
+	}
+	return ids
 }
 
 // newClient returns an HTTP client that follows no redirects, because it would send the prompt and the key along.

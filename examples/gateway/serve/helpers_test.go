@@ -74,7 +74,7 @@ func start(t testing.TB, n int, script vllm.Script, change func(*serve.Options))
 		r.records = append(r.records, rec)
 	}}
 	for i := range n {
-		e := vllm.New(tok(), &vllm.Options{Model: "m", Speed: math.Inf(1), Script: func(p vllm.Prompt) vllm.Reply {
+		e := vllm.New(tok(), &vllm.Options{Model: "m", Adapters: []string{"sql", "law"}, Speed: math.Inf(1), Script: func(p vllm.Prompt) vllm.Reply {
 			r.mu.Lock()
 			r.prompts = append(r.prompts, p)
 			r.mu.Unlock()

@@ -3,6 +3,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -52,6 +53,7 @@ type call struct {
 	layout      preamble.Prompt          // order in which the template writes system text and tools
 	early       event.Dispatcher         // calls Options.OnToolCall and OnReasoning
 	*deployment                          // of the request's model
+	adapter     string                   // "" for the model itself
 	model       *prompt.Model            // with the family that decodes the output
 	text        *prompt.Prompt           // rendered
 	prompt      []uint32                 // its token ids
@@ -128,8 +130,8 @@ func (c *call) read(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	c.ignore()
-	_, c.deployment, _ = g.lookup(c.req.Params().Model)
-	c.rec.Model = c.deployment.name
+	record, d, _ := g.lookup(c.req.Params().Model) // which check found
+	c.use(record, d)
 	family := r.Header.Get("X-Weft-Tool-Call-Parser")
 	if c.api == wire.Completions {
 		family = "passthrough"
@@ -230,20 +232,21 @@ func (c *call) room() int {
 // chained is the chain of a prompt's blocks.
 type chained struct {
 	*kvhash.Chain
-	size int // of a block, in tokens
+	size    int // of a block, in tokens
+	adapter string
 }
 
 // hashes returns the hashes of the prompt's blocks. Those that the conversation's previous prompt had are not computed
 // again.
 func (c *call) hashes() []uint64 {
-	chain := kvhash.NewChain(c.blocks, kvhash.Scheme{}.With("", c.route.Intent.Salt))
+	chain := kvhash.NewChain(c.blocks, kvhash.Scheme{}.With(c.adapter, c.route.Intent.Salt))
 	kept, n := c.text.Kept() // of the same tenant and salt
-	if k, ok := kept.(chained); ok && k.size == c.blocks {
+	if k, ok := kept.(chained); ok && k.size == c.blocks && k.adapter == c.adapter {
 		chain = k.Fork() // other requests may continue the previous prompt, too
 		chain.Truncate(min(len(chain.Blocks()), n/c.blocks))
 	}
 	chain.Append(c.prompt[len(chain.Blocks())*c.blocks:]...)
-	c.text.Keep(chained{chain, c.blocks}, 9*len(chain.Blocks()))
+	c.text.Keep(chained{chain, c.blocks, c.adapter}, 9*len(chain.Blocks()))
 	return chain.Blocks()
 }
 
@@ -358,7 +361,7 @@ func (c *call) encoder() *wire.Encoder {
 // must flush what remains, also after an error. If an engine fails before the client has some of its output, pump tries
 // another one.
 func (c *call) pump(ctx context.Context) error {
-	req := &engineRequest{Request: upstream.Request{Model: c.deployment.name, Client: c.req, Prompt: c.text, Choices: len(c.choices), Logprobs: c.logprobs}}
+	req := &engineRequest{Request: upstream.Request{Model: cmp.Or(c.adapter, c.deployment.name), Client: c.req, Prompt: c.text, Choices: len(c.choices), Logprobs: c.logprobs}}
 	defer req.release()
 	c.listen(ctx)
 	for {

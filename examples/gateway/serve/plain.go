@@ -4,6 +4,7 @@ package serve
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -162,7 +163,7 @@ func (c *call) readEmbeddings(w http.ResponseWriter, r *http.Request) (_ *embedd
 		}
 		c.route.Tokens += len(ids)
 	}
-	out := &embeddings.Request{Model: c.deployment.name, Texts: req.Texts, Tokens: req.Tokens}
+	out := &embeddings.Request{Model: cmp.Or(c.adapter, c.deployment.name), Texts: req.Texts, Tokens: req.Tokens}
 	for _, name := range embeddingFields {
 		if raw := req.Field(name); raw != nil {
 			out.Set(name, raw)

@@ -148,6 +148,9 @@ type Engine struct {
 	Events func(*index.Stream) (cancel func(), err error)
 	// Kind specifies how the engine is asked and what it can do. nil means [upstream.Embedded].
 	Kind upstream.Kind
+	// Adapters lists the LoRA adapters of the model that the engine has loaded. The gateway serves each of them as a model;
+	// only engines that have it get its requests, with its name as the model.
+	Adapters []string
 	// Copies specifies that the events report every copy of a block, as vLLM's do; see index.StreamOptions.
 	Copies bool
 }
@@ -175,6 +178,7 @@ type Record struct {
 	EngineRequestID string          // X-Request-Id at the engine
 	API             string          // chat, responses, messages
 	Model           string          // that serves the request; the client may have used another name
+	Adapter         string          // of the model; "" means none
 	Worker          string          // name of the engine
 	Decision        router.Decision // reason for that engine, with the scores of each engine
 	Usage           event.Tokens

@@ -189,6 +189,14 @@ func (c *call) modelOf(name string) (*catalog.Model, error) {
 	if !ok {
 		return nil, apierr.ModelNotFound(name)
 	}
-	c.deployment, c.rec.Model = d, d.name
+	c.use(m, d)
 	return m, nil
+}
+
+// use makes the model or the adapter of a record the one of the call.
+func (c *call) use(m *catalog.Model, d *deployment) {
+	if c.deployment, c.rec.Model = d, d.name; d.fleet.hasAdapter(m.ID) {
+		c.adapter, c.rec.Adapter = m.ID, m.ID
+		c.route.Adapter, c.route.Exclude = m.ID, d.fleet.without(m.ID)
+	}
 }
