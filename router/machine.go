@@ -42,19 +42,13 @@ type machine struct {
 	booked   float64        // ms of prefill placed in about the last minute
 	bookedAt time.Time
 
-	turn   atomic.Uint64      // number of requests placed
-	recent [64]recentlyPlaced // by turn
+	turn   atomic.Uint64 // number of requests placed
+	recent [64]uint64    // by turn: the hash of the first block
 
 	output float64 // mean number of tokens of a response
 	queue  queue.Queue[*Ticket]
 	ready  []*Ticket // placed from the queue, or refused, and not returned by Tick
 	again  evaluation
-}
-
-// recentlyPlaced describes one of the last placements.
-type recentlyPlaced struct {
-	first  uint64 // hash of the first block
-	worker *worker
 }
 
 // worker is a registered worker. Tickets may refer to it after it was removed.
@@ -234,15 +228,17 @@ func (e *evaluation) preferred(i, k int) bool {
 	return a.Last < b.Last
 }
 
-// settle repeats the evaluation if requests were placed since that change it: on the same worker, or with the same
-// first block, whose predictions count for this one.
+// settle repeats the evaluation if the chosen worker has changed since, or if requests were placed that have the same first
+// block, because their predictions count for this one.
 func (m *machine) settle(e *evaluation, req *Request, now time.Time) {
 	turn := m.turn.Load()
-	look, repeat := turn-e.turn > uint64(len(m.recent)), e.epoch != m.epoch
+	look := turn-e.turn > uint64(len(m.recent))
 	for n := e.turn; n < turn && !look; n++ {
-		r := &m.recent[n%uint64(len(m.recent))]
-		look = len(req.Hashes) > 0 && r.first == req.Hashes[0]
-		repeat = repeat || e.best < 0 || r.worker.at == e.best
+		look = len(req.Hashes) > 0 && m.recent[n%uint64(len(m.recent))] == req.Hashes[0]
+	}
+	repeat := e.epoch != m.epoch || m.changes-e.changes > uint64(len(m.changed)) || e.best < 0 && m.changes != e.changes
+	for c := e.changes; c < m.changes && !repeat; c++ {
+		repeat = int(m.changed[c%uint64(len(m.changed))]) == e.best
 	}
 	if look {
 		m.lookup(e, req, now)
@@ -289,10 +285,10 @@ func (m *machine) commit(t *Ticket, e *evaluation, req *Request, now time.Time) 
 	work := m.reserve(t, &e.view, i, req, now)
 	m.book(work, now)
 	m.sessions.put(&req.Intent, t.worker, now)
-	r := &m.recent[t.turn%uint64(len(m.recent))]
-	r.first, r.worker = 0, t.worker
+	first := &m.recent[t.turn%uint64(len(m.recent))]
+	*first = 0
 	if len(req.Hashes) > 0 {
-		r.first = req.Hashes[0]
+		*first = req.Hashes[0]
 	}
 	if m.observer != nil {
 		m.observer.Placed(&e.view, req, i)

@@ -104,7 +104,7 @@ func (r *Router) AddWorker(key index.Key, role policy.Role, e *Engine) (index.Wo
 	i, _ := slices.BinarySearchFunc(m.workers, id, func(w *worker, id index.WorkerID) int { return cmp.Compare(w.id, id) })
 	w := &worker{id: id, key: key}
 	m.workers = slices.Insert(m.workers, i, w)
-	m.view.Workers = slices.Insert(slices.Clone(m.view.Workers), i, policy.Worker{ID: id, Key: key, Role: role})
+	m.view.Workers = slices.Insert(m.view.Workers, i, policy.Worker{ID: id, Key: key, Role: role})
 	m.configure(i, engine)
 	m.enlist()
 	return id, nil
@@ -133,7 +133,7 @@ func (r *Router) RemoveWorker(id index.WorkerID) bool {
 	}
 	m.workers[i].at = -1
 	m.workers = slices.Delete(m.workers, i, i+1)
-	m.view.Workers = slices.Delete(slices.Clone(m.view.Workers), i, i+1)
+	m.view.Workers = slices.Delete(m.view.Workers, i, i+1)
 	m.enlist()
 	r.index.RemoveWorker(id)
 	return true
@@ -159,7 +159,7 @@ func (r *Router) Update(id index.WorkerID, now time.Time, change func(w *policy.
 		m.configure(i, c.Engine)
 		m.learned()
 	}
-	m.epoch++
+	m.change(i)
 	r.dispatch(now)
 	return true
 }

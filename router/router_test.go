@@ -528,6 +528,46 @@ func TestLearnsFromPeriods(t *testing.T) {
 	}
 }
 
+// A placement allocates its ticket, and what the index predicts.
+func TestAllocations(t *testing.T) {
+	if testing.Short() || raceEnabled {
+		t.Skip("counts allocations")
+	}
+	for _, equal := range []bool{true, false} {
+		r, reqs := warm(t, 64, equal)
+		now := start
+		one := func() {
+			tk := place(t, r, reqs[0], now)
+			tk.FirstToken(now)
+			tk.Finish(now, -1, 0)
+		}
+		for range 500 {
+			one() // the tables of all workers
+		}
+		require.LessOrEqual(t, testing.AllocsPerRun(200, one), 1.0)
+		n := testing.AllocsPerRun(200, func() { // what is predicted anew
+			now = now.Add(time.Second)
+			tk := place(t, r, reqs[0], now)
+			tk.FirstToken(now)
+			tk.Finish(now, -1, 0)
+		})
+		require.LessOrEqual(t, n, 3.0)
+	}
+}
+
+// A placement that was computed while another request got the same worker is computed again: all workers are used.
+func TestConcurrentSpread(t *testing.T) {
+	r := fleet(t, 16, nil)
+	var wg sync.WaitGroup
+	for i := range 16 {
+		wg.Go(func() { r.Offer(request(prompt(byte(i), 500)), start) })
+	}
+	wg.Wait()
+	for _, l := range loads(r, start) {
+		require.Equal(t, 1, l.Prefills)
+	}
+}
+
 // BenchmarkPlace places and ends requests with a prompt of 1,000 blocks, of which each worker holds a different part, and
 // compares with the lookup alone.
 func BenchmarkPlace(b *testing.B) {

@@ -21,6 +21,7 @@ type Entry struct {
 	Marks   []uint64      // sequence hash of every [Stride]th block of the prompt
 
 	period     *Period
+	own        Period // the period that it begins, if it does
 	phase      phase
 	prev, next *Entry // in the line of prefills
 }
@@ -78,7 +79,8 @@ func (l *Ledger) Reserve(e *Entry, now time.Time) {
 	e.phase = prefill
 	if l.tail == nil {
 		l.head, l.since = e, now
-		l.period = &Period{Begin: now}
+		e.own = Period{Begin: now}
+		l.period = &e.own
 	} else {
 		l.tail.next, e.prev = e, l.tail
 	}
