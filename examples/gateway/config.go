@@ -60,6 +60,7 @@ type config struct {
 	BlockSize     int                `yaml:"block_size"`    // tokens per cache block of the engines; 0 means 16
 	Placement     string             `yaml:"placement"`     // name of a policy of package router/policy; "" means cost_ms
 	MemoMB        int                `yaml:"memo_mb"`       // memory for the last requests of conversations, in MiB; 0 means 256
+	StoreMB       int                `yaml:"store_mb"`      // memory for responses that requests may continue, in MiB; 0 means that none is stored
 	StripPreamble bool               `yaml:"strip_preamble"`
 	Relocate      bool               `yaml:"relocate"`   // move text that differs between users, directories and days after the stable text
 	SortTools     bool               `yaml:"sort_tools"` // by name
@@ -324,6 +325,7 @@ func parse(args []string, stdout io.Writer) (*config, error) {
 	fs.IntVar(&c.BlockSize, "block-size", 0, "`tokens` per cache block of the engines (default 16)")
 	fs.StringVar(&c.Placement, "placement", "", "`policy` that chooses engines, one that package router/policy lists (default cost_ms)")
 	fs.IntVar(&c.MemoMB, "memo-mb", 0, "memory for the last requests of conversations, in `MiB`; 100,000 tokens take about 5 (default 256)")
+	fs.IntVar(&c.StoreMB, "store-mb", 0, "memory for responses that requests may continue with previous_response_id, in `MiB` (default: none is stored)")
 	fs.Float64Var(&c.KeepAlive, "keep-alive", 0, "`seconds` of silence before a stream sends a keep-alive (default 10)")
 	fs.StringVar(&c.KeysFile, "keys-file", "", "`file` with an API key per line, or a name, a space and a key")
 	fs.IntVar(&c.Limits.RequestsPerMinute, "key-requests", 0, "`requests` per minute of each key in -keys-file (default: no limit)")
@@ -445,7 +447,7 @@ func parse(args []string, stdout io.Writer) (*config, error) {
 			return nil, err
 		}
 	}
-	for name, n := range map[string]int{"max_choices": c.MaxChoices, "memo_mb": c.MemoMB, "retries": c.Retries} {
+	for name, n := range map[string]int{"max_choices": c.MaxChoices, "memo_mb": c.MemoMB, "store_mb": c.StoreMB, "retries": c.Retries} {
 		if n < 0 {
 			return nil, cli.Usagef("%s must not be negative (got %d)", name, n)
 		}

@@ -260,7 +260,7 @@ func (p *program) start(ctx context.Context, c *config) (_ *generation, err erro
 	opt := serve.Options{
 		Model: first.Name, Aliases: first.Aliases, Models: first.Records, Prompts: first.Prompts, Engines: first.Engines, Placement: first.Placement,
 		MaxModelLen: first.MaxModelLen, BlockSize: first.BlockSize, More: all[1:], AnyModel: !c.StrictModels,
-		MaxChoices: c.MaxChoices, MemoBytes: c.MemoMB << 20,
+		MaxChoices: c.MaxChoices, MemoBytes: c.MemoMB << 20, StoreBytes: int64(c.StoreMB) << 20,
 		StripPreamble: c.StripPreamble, ToolDispatch: c.ToolDispatch, ReasoningDispatch: c.ReasoningDispatch, CallsInReasoning: c.CallsInReasoning,
 		Relocate: c.Relocate, SortTools: c.SortTools,
 		Policy: policy, Policies: who.policies, Shared: who.shared, Keys: who.keys, Anonymous: c.Anonymous,

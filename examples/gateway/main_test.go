@@ -159,6 +159,7 @@ grace: 5
 		{"-model m -engine embedded=local -block-size -16", nil, "block_size"},
 		{"-model m -engine embedded=local -max-choices -1", nil, "max_choices"},
 		{"-model m -engine embedded=local -memo-mb -1", nil, "memo_mb"},
+		{"-model m -engine embedded=local -store-mb -1", nil, "store_mb"},
 		{"-model m -engine embedded=local -max-model-len -1", nil, "max_model_len"},
 		{"-model m -engine embedded=local -past-reasoning most", nil, `-past-reasoning: replay: rule "most"`},
 		{"-model m -engine embedded=local -retries -1", nil, "retries"},

@@ -15,14 +15,15 @@ import (
 )
 
 // check returns an error for a decoded request that the gateway cannot serve.
-func (g *Gateway) check(a *wire.API, r *block.Request, path string) error {
+func (g *Gateway) check(c *call, path string) error {
+	a, r := c.api, c.req
 	if r.Params().Model == "" {
 		return apierr.Invalid("model", "A model is required.")
 	}
 	if _, _, ok := g.lookup(r.Params().Model); !ok {
 		return apierr.ModelNotFound(r.Params().Model)
 	}
-	if err := stateless(r); err != nil {
+	if err := stateless(r, c.joined); err != nil {
 		return err
 	}
 	if err := unsupported(r, path); err != nil {
@@ -135,13 +136,13 @@ func choices(r *block.Request) int {
 
 // stateless returns an error for requests that refer to stored state, since responding to only part of a conversation
 // would be worse. Anthropic's SDK then sends the whole conversation, as does the AI SDK with store: false.
-func stateless(r *block.Request) error {
+func stateless(r *block.Request, joined bool) error {
 	if mode, id := messages.Thread(r); mode == "continue" {
 		return &apierr.Error{Why: event.NotFound, Code: "thread_not_found", Param: "thread",
 			Message: fmt.Sprintf("No thread was found for previous_message_id %q: this server keeps none. Send the whole conversation.", id)}
 	}
 	id, conversation := responses.Thread(r)
-	if id != "" {
+	if id != "" && !joined {
 		return &apierr.Error{Why: event.Invalid, Code: "previous_response_not_found", Param: "previous_response_id",
 			Message: "Previous response with id '" + id + "' not found: this server keeps none. Send the whole conversation."}
 	}

@@ -40,6 +40,7 @@ func (o *wholeOutput) write(w http.ResponseWriter) error {
 	if err := o.enc.Err(); err != nil {
 		return err
 	}
+	o.c.keep(body)
 	if o.form != nil {
 		var err error
 		if body, err = o.form(body); err != nil {

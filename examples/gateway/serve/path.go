@@ -60,6 +60,8 @@ type call struct {
 	tags        map[upstream.Kind][]byte // what the request demands of the output, for each kind of engine
 	logprobs    *int                     // candidates per token whose log probabilities the client gets; nil means none
 	compact     bool                     // the response is a summary of the conversation
+	joined      bool                     // the request continues a stored conversation
+	items       []byte                   // input to store with the response; nil if it is not stored
 	ignored     []string                 // fields of the request without effect
 	route       router.Request
 	place       *placement
@@ -122,11 +124,14 @@ func (c *call) read(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer g.work.give()
+	if body, err = c.join(body); err != nil {
+		return err
+	}
 	turn := g.memo.Turn(c.rec.Tenant, "", "")
 	if c.req, err = turn.Decode(c.api, body, &block.Limits{Body: int(g.opt.MaxBody)}); err != nil {
 		return err
 	}
-	if err := g.check(c.api, c.req, r.URL.Path); err != nil {
+	if err := g.check(c, r.URL.Path); err != nil {
 		return err
 	}
 	c.ignore()
@@ -333,7 +338,9 @@ func (c *call) relay(w http.ResponseWriter, r *http.Request) error {
 	c.out = c.compacted(out)
 	err = c.pump(ctx)
 	if err == nil {
-		err = out.w.write(out.enc.Finish(out.frames))
+		end := out.enc.Finish(out.frames)
+		c.keep(end)
+		err = out.w.write(end)
 		out.w.close(nil)
 		return err
 	}

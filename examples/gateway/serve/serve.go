@@ -51,6 +51,7 @@ type Options struct {
 	MaxChoices  int   // choices per chat request; 0 means 16
 	BlockSize   int   // tokens per cache block of the engines; 0 means 16
 	MaxBody     int64 // bytes of a request body; 0 means 64 MiB
+	StoreBytes  int64 // memory for responses that requests may continue with previous_response_id; 0 means that none is stored
 	MemoBytes   int   // memory for the last requests of conversations; 0 means 256 MiB; see prompt.Memo
 
 	StripPreamble bool // remove the billing header that harnesses put before the system text
@@ -223,6 +224,7 @@ type Gateway struct {
 	models      *catalog.Catalog
 	histories   *histories      // the last prompt of each recent session
 	memo        *prompt.Memo    // of conversations, to render only what is new
+	store       *store          // of responses; nil if none is stored
 	ctx         context.Context // ends at Close
 	cancel      context.CancelCauseFunc
 
@@ -267,8 +269,8 @@ func New(o *Options) (*Gateway, error) {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
 	switch {
-	case opt.MaxChoices < 0 || opt.MaxBody < 0 || opt.MemoBytes < 0:
-		return nil, errors.New("serve: MaxChoices, MaxBody and MemoBytes must not be negative")
+	case opt.MaxChoices < 0 || opt.MaxBody < 0 || opt.MemoBytes < 0 || opt.StoreBytes < 0:
+		return nil, errors.New("serve: MaxChoices, MaxBody, MemoBytes and StoreBytes must not be negative")
 	case opt.KeepAlive < 0 || opt.BodyTimeout < 0 || opt.WriteTimeout < 0 || opt.EngineSilence < 0 || opt.QueueTimeout < 0:
 		return nil, errors.New("serve: KeepAlive, BodyTimeout, WriteTimeout, EngineSilence and QueueTimeout must not be negative")
 	case opt.MaxRequests < 0 || opt.MaxQueue < 0 || opt.MaxMemory < 0:
@@ -294,7 +296,7 @@ func New(o *Options) (*Gateway, error) {
 			return nil, fmt.Errorf("serve: %w", err)
 		}
 	}
-	g.memo = prompt.NewMemo(opt.MemoBytes)
+	g.memo, g.store = prompt.NewMemo(opt.MemoBytes), newStore(opt.StoreBytes)
 	if g.histories, err = newHistories(); err != nil {
 		return nil, fmt.Errorf("serve: %w", err)
 	}
