@@ -389,8 +389,7 @@ func (m *Model) renderParts(t valueTemplate, turn *Turn, req *block.Request, out
 		return false, nil
 	}
 	next.messages, next.tools, next.fitted = messages, tools, nil
-	values := jsonval.Values(messages)
-	fitted, notes := t.FitValues(&m.caps, values)
+	fitted, notes := t.FitParts(&m.caps, messages)
 	if out.changed(notes) {
 		out.values = fitted
 		next.fitted = jsonval.Keep(fitted, before.fitted)
@@ -399,7 +398,7 @@ func (m *Model) renderParts(t valueTemplate, turn *Turn, req *block.Request, out
 	if parts, ok := t.(partTemplate); ok {
 		out.Prompt, next.keep, next.kept, err = parts.RenderParts(m.request(req, out), messages, tools, before.keep)
 	} else {
-		out.Prompt, err = t.RenderValues(m.request(req, out), fitted, jsonval.Values(tools))
+		out.Prompt, err = t.RenderValues(m.request(req, out), jsonval.Values(messages), jsonval.Values(tools))
 	}
 	if err != nil {
 		return true, refused(err)

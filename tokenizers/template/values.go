@@ -8,12 +8,13 @@ import (
 	"github.com/weft-go/weft/tokenizers/internal/jsonval"
 )
 
-// The templates of this package have two further methods, which package prompt calls through an interface of its own:
+// The templates of this package have three further methods, which package prompt calls through an interface of its own:
 //
 //	FitValues(c *Capabilities, messages []jsonval.Value) (fitted []jsonval.Value, notes []string)
+//	FitParts(c *Capabilities, messages []*jsonval.Part) (fitted []jsonval.Value, notes []string)
 //	RenderValues(req Request, messages, tools []jsonval.Value) (*Prompt, error)
 //
-// They are Fit and Render for a conversation that is not JSON. Messages and Tools of the request are ignored. All but ChatML
+// They are Fit, twice, and Render for a conversation that is not JSON. Messages and Tools of the request are ignored. All but ChatML
 // also have RenderParts, which reuses parts of an earlier rendering.
 
 // input is a request whose conversation may be values.
@@ -63,18 +64,27 @@ type fitting struct{}
 
 // FitValues is [Fit] for messages that are objects. If no change is needed, it returns the same slice.
 func (fitting) FitValues(c *Capabilities, messages []jsonval.Value) (fitted []jsonval.Value, notes []string) {
-	if c.prints(messages) {
+	if c.prints(len(messages), func(i int) *jsonval.Value { return &messages[i] }) {
 		return messages, nil
 	}
 	return fit(messages, c)
 }
 
-// prints reports whether the template prints messages as they are. It may report false if Fit changes nothing.
-func (c *Capabilities) prints(messages []jsonval.Value) bool {
+// FitParts is FitValues for parts. It returns nil if no change is needed.
+func (fitting) FitParts(c *Capabilities, messages []*jsonval.Part) (fitted []jsonval.Value, notes []string) {
+	if c.prints(len(messages), func(i int) *jsonval.Value { return &messages[i].Value }) {
+		return nil, nil
+	}
+	return fit(jsonval.Values(messages), c)
+}
+
+// prints reports whether the template prints the n messages that at returns as they are. It may report false if Fit changes
+// nothing.
+func (c *Capabilities) prints(n int, at func(i int) *jsonval.Value) bool {
 	var begun, user, turn bool // there was a message of another role than system, of the user, or one that is not a system message
 	last, calls := "", false   // of the message before
-	for i := range messages {
-		m := &messages[i]
+	for i := range n {
+		m := at(i)
 		role := m.Get("role").Str
 		called := role == "assistant" && len(m.Get("tool_calls").List) > 0
 		switch role {
