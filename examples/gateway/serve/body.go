@@ -108,6 +108,18 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// A doubling is a strings.Builder that doubles its memory when it is full. By itself, a large one grows by a quarter, so that
+// a body of unknown length is copied and allocated several times.
+type doubling struct{ *strings.Builder }
+
+// Write implements io.Writer.
+func (d doubling) Write(p []byte) (int, error) {
+	if d.Cap()-d.Len() < len(p) {
+		d.Grow(len(p))
+	}
+	return d.Builder.Write(p)
+}
+
 // unpack decompresses src into body, up to max bytes.
 func unpack(body *strings.Builder, src *source, coding string, max int64, mem *share) error {
 	plain := &accounted{r: src, mem: mem}
@@ -137,7 +149,7 @@ func unpack(body *strings.Builder, src *source, coding string, max int64, mem *s
 		chunk = new([chunkSize]byte)
 	}
 	defer chunks.Put(chunk)
-	n, err := io.CopyBuffer(body, io.LimitReader(plain, max+1), chunk[:])
+	n, err := io.CopyBuffer(doubling{body}, io.LimitReader(plain, max+1), chunk[:])
 	if err == nil && n > max {
 		err = apierr.TooLarge(max)
 	}
