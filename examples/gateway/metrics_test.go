@@ -116,10 +116,10 @@ anonymous: true
 	}
 	slices.Sort(list)
 	require.Empty(t, cmp.Diff([]string{
-		"weft_generation_tokens_total", "weft_inter_token_latency_seconds", "weft_prompt_tokens_cached_total", "weft_prompt_tokens_total",
+		"weft_cache_estimate_errors_total", "weft_generation_tokens_total", "weft_inter_token_latency_seconds", "weft_prompt_tokens_cached_total", "weft_prompt_tokens_total",
 		"weft_request_duration_seconds", "weft_request_queue_seconds", "weft_requests_running", "weft_requests_total", "weft_requests_waiting",
 		"weft_router_hit_ratio", "weft_router_place_seconds", "weft_time_to_first_token_seconds",
-		"weft_worker_active_blocks", "weft_worker_prefill_tokens", "weft_worker_requests_running", "weft_worker_up",
+		"weft_worker_active_blocks", "weft_worker_cache_trust", "weft_worker_prefill_tokens", "weft_worker_requests_running", "weft_worker_up",
 	}, list))
 
 	for i := range 50 { // clients cannot add series
