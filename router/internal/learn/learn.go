@@ -5,7 +5,8 @@
 // A prefill of u tokens after c cached ones takes (base + u·prefill + u·(c+u/2)·attention) / speed, in milliseconds.
 // The three rates are the same for the fleet; each worker has a speed, whose geometric mean is 1. Rates are fitted by
 // least squares of the relative errors, with slow forgetting and a weak pull toward the values at the start; none
-// becomes negative. Speeds follow the rates in small steps. Both were chosen because the textbook forms diverge: least
+// becomes negative. Speeds follow the rates in small steps, so that prompts of a kind that the rates
+// fit badly do not make the worker look slow that gets most of them. Both were chosen because the textbook forms diverge: least
 // squares that are cut off at zero, and speeds without a fixed mean, which run away together with the rates.
 package learn
 
@@ -17,7 +18,7 @@ type Rates [3]float64
 const (
 	forget    = 0.999
 	ridge     = 1e-4
-	step      = 0.02  // of the logarithm of a speed
+	step      = 0.005 // of the logarithm of a speed
 	sameSpeed = 0.05  // smaller logarithms are treated as 0, so that equal workers have equal costs
 	outlier   = 5     // times the estimate, and
 	late      = 2000. // ms, are not samples
