@@ -12,8 +12,26 @@ import (
 // conversations may share it.
 type Part struct {
 	Value Value
-	steps []step // that it was built from
 	bytes int
+
+	// The steps that it was built from, without pointers for the garbage collector to follow.
+	kinds []byte
+	ends  []uint32 // of the texts in own; a body has less than 4 GiB
+	own   string
+}
+
+// is reports whether step i has the given kind and text.
+func (p *Part) is(i int, kind byte, text string) bool {
+	return i < len(p.kinds) && p.kinds[i] == kind && p.text(i) == text
+}
+
+// text returns the text of step i.
+func (p *Part) text(i int) string {
+	from := uint32(0)
+	if i > 0 {
+		from = p.ends[i-1]
+	}
+	return p.own[from:p.ends[i]]
 }
 
 // Bytes returns about how much memory the part takes.
@@ -82,9 +100,9 @@ func (r *Recorder) Add(kind byte, text string) {
 		}
 	}
 	if r.like != nil {
-		if s := r.like.steps; r.same < len(s) && s[r.same].kind == kind && s[r.same].text == text {
+		if r.like.is(r.same, kind, text) {
 			r.same++
-			if r.depth == 2 && r.same == len(s) {
+			if r.depth == 2 && r.same == len(r.like.kinds) {
 				r.lists[r.list] = append(r.lists[r.list], r.like)
 				r.expect()
 			}
@@ -111,22 +129,25 @@ func (r *Recorder) expect() {
 
 // differ is called when the open part is another one than expected.
 func (r *Recorder) differ() {
-	r.steps = append(r.steps, r.like.steps[:r.same]...)
-	for i := range r.steps {
-		r.size += len(r.steps[i].text)
+	for i := range r.same {
+		text := r.like.text(i)
+		r.steps = append(r.steps, step{r.like.kinds[i], text})
+		r.size += len(text)
 	}
 	r.like = nil
 }
 
 // part ends a part that the conversation before does not have at its position.
 func (r *Recorder) part() {
-	p := &Part{steps: make([]step, len(r.steps))}
+	p := &Part{kinds: make([]byte, len(r.steps)), ends: make([]uint32, len(r.steps))}
 	own := make([]byte, 0, r.size)
 	for k, s := range r.steps {
-		from := len(own)
 		own = append(own, s.text...)
-		p.steps[k] = step{s.kind, unsafe.String(unsafe.SliceData(own[from:]), len(s.text))}
-		r.b.Add(s.kind, p.steps[k].text)
+		p.kinds[k], p.ends[k] = s.kind, uint32(len(own))
+	}
+	p.own = unsafe.String(unsafe.SliceData(own), len(own))
+	for k := range p.kinds {
+		r.b.Add(p.kinds[k], p.text(k))
 	}
 	if r.b.failed || len(r.b.stack) != 1 {
 		r.failed = true
@@ -135,7 +156,7 @@ func (r *Recorder) part() {
 		p.Value = r.b.stack[0]
 		r.b.stack = r.b.stack[:0]
 	}
-	p.bytes = cap(own) + len(p.steps)*int(unsafe.Sizeof(step{})) + p.Value.size()
+	p.bytes = cap(own) + 5*len(p.kinds) + p.Value.size()
 	r.lists[r.list] = append(r.lists[r.list], p)
 }
 
