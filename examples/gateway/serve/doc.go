@@ -21,7 +21,7 @@
 //	POST /v1/embeddings
 //
 // GET /v1/models lists the models in the form of OpenAI, Anthropic or Codex, depending on the client; see package
-// catalog. A request may use any listed name, and its response contains the same name.
+// catalog. A request may use any listed name, and with Options.AnyModel any name; its response contains the same name.
 //
 // GET /v1/responses with an upgrade to WebSocket gets status 426, which makes Codex fall back to HTTP immediately.
 // Unknown query parameters (?beta=true), unknown headers and unknown fields are ignored; unknown roles are refused.
