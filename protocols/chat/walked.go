@@ -39,7 +39,7 @@ type past struct{ keep, blank bool }
 // Messages with cache breakpoints, and all that Breakpoints of package wire has not examined, are passed.
 //
 // The result is nil if no later call can use it.
-func WalkNext(r *block.Request, fn func(kind byte, text string), opt *RenderOptions, before *Walked) (*Walked, []block.Loss) {
+func WalkNext(r *block.Request, before *Walked, fn func(kind byte, text string), opt *RenderOptions) (*Walked, []block.Loss) {
 	w := renderer{r: r, out: values{fn: fn}, walked: &Walked{}}
 	if opt != nil {
 		w.opt = *opt

@@ -158,7 +158,7 @@ func TestWalkNext(t *testing.T) {
 			var want, got walkedList
 			var losses, again []block.Loss
 			seen, places := run(func(o *chat.RenderOptions) { losses = chat.Walk(req, want.add(t, nil), o) })
-			seenNext, placesNext := run(func(o *chat.RenderOptions) { before, again = chat.WalkNext(req, got.add(t, last), o, before) })
+			seenNext, placesNext := run(func(o *chat.RenderOptions) { before, again = chat.WalkNext(req, before, got.add(t, last), o) })
 			require.Equal(t, want.messages, got.messages, "seed %d: %s", seed, data)
 			require.Equal(t, want.rest, got.rest)
 			require.Equal(t, losses, again, "seed %d: %s", seed, data)

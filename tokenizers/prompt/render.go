@@ -185,7 +185,7 @@ func (m *Model) walkNext(req *block.Request, out *Prompt, add func(kind byte, te
 	if !stable {
 		before = nil
 	}
-	walked, losses := chat.WalkNext(req, add, &opt, before)
+	walked, losses := chat.WalkNext(req, before, add, &opt)
 	out.Losses = append(out.Losses, losses...)
 	m.loseTools(req, out)
 	if before != nil {
