@@ -125,7 +125,8 @@ func TestReadmeFlags(t *testing.T) {
 		}
 		for _, text := range code {
 			for _, m := range program.FindAllStringSubmatch(text, -1) {
-				uses[m[1]] = append(uses[m[1]], use{page, m[2]})
+				flags, _, _ := strings.Cut(m[2], " -- ") // what follows is for a program that ours starts
+				uses[m[1]] = append(uses[m[1]], use{page, flags})
 			}
 		}
 	}
