@@ -39,36 +39,24 @@ import (
 //	tenants:
 //	  - {name: ops, keys: [sk-ops], policy: {max_priority: 10, trust: [tier]}, limits: {requests_per_minute: 600}}
 type config struct {
-	Listen          string         `yaml:"listen"`
-	TLSCert         string         `yaml:"tls_cert"`        // PEM file of the certificate and those that issued it; "": no TLS
-	TLSKey          string         `yaml:"tls_key"`         // PEM file of its key
-	H2C             bool           `yaml:"h2c"`             // HTTP/2 without TLS
-	PerAddress      int            `yaml:"max_per_address"` // connections of a client's address; -1 means no limit
-	Model           string         `yaml:"model"`
-	Aliases         []string       `yaml:"aliases"`          // other names that clients may use for the model
-	StrictModels    bool           `yaml:"strict_models"`    // refuse other names; by default the model serves requests for any name
-	Models          []modelConfig  `yaml:"models"`           // records for /v1/models; the one with the model's name is the model's own
-	ModelDir        string         `yaml:"model_dir"`        // directory of the model, or mini; "" is mini
-	ToolCallParser  string         `yaml:"tool_call_parser"` // "": inferred from the model
-	ReasoningParser string         `yaml:"reasoning_parser"`
-	Engines         []engineConfig `yaml:"engines"`
-	// Deployments holds further models, each with its own engines. The settings above are the first model's, unless there
-	// are no engines above.
-	Deployments   []deploymentConfig `yaml:"deployments"`
-	MaxModelLen   int                `yaml:"max_model_len"` // tokens; 0 means the window of the model's record, the window in its files, or 131072
-	MaxChoices    int                `yaml:"max_choices"`   // choices per chat request; 0 means 16
-	BlockSize     int                `yaml:"block_size"`    // tokens per cache block of the engines; 0 means 16
-	Placement     string             `yaml:"placement"`     // name of a policy of package router/policy; "" means cost_ms
-	MemoMB        int                `yaml:"memo_mb"`       // memory for the last requests of conversations, in MiB; 0 means 256
-	StoreMB       int                `yaml:"store_mb"`      // memory for responses that requests may continue, in MiB; 0 means that none is stored
-	StripPreamble bool               `yaml:"strip_preamble"`
-	Relocate      bool               `yaml:"relocate"`   // move text that differs between users, directories and days after the stable text
-	SortTools     bool               `yaml:"sort_tools"` // by name
-	KeepEmpty     bool               `yaml:"keep_empty"` // keep the empty reasoning block of past turns without reasoning
-	// PastReasoning is a rule of package replay for the past reasoning in prompts, or template for the template's own. ""
-	// means widest: all that the template can print, so that each prompt of a conversation begins with the previous one.
-	PastReasoning  string         `yaml:"past_reasoning"`
-	Policy         policyConfig   `yaml:"policy"` // for requests without a tenant
+	// The first model, unless there are no engines here.
+	Deployment `yaml:",inline"`
+
+	Listen       string `yaml:"listen"`
+	TLSCert      string `yaml:"tls_cert"`        // PEM file of the certificate and those that issued it; "": no TLS
+	TLSKey       string `yaml:"tls_key"`         // PEM file of its key
+	H2C          bool   `yaml:"h2c"`             // HTTP/2 without TLS
+	PerAddress   int    `yaml:"max_per_address"` // connections of a client's address; -1 means no limit
+	StrictModels bool   `yaml:"strict_models"`   // refuse other names; by default the model serves requests for any name
+	// Deployments holds further models, each with its own engines.
+	Deployments    []Deployment   `yaml:"deployments"`
+	MaxChoices     int            `yaml:"max_choices"` // choices per chat request; 0 means 16
+	MemoMB         int            `yaml:"memo_mb"`     // memory for the last requests of conversations, in MiB; 0 means 256
+	StoreMB        int            `yaml:"store_mb"`    // memory for responses that requests may continue, in MiB; 0 means that none is stored
+	StripPreamble  bool           `yaml:"strip_preamble"`
+	Relocate       bool           `yaml:"relocate"`   // move text that differs between users, directories and days after the stable text
+	SortTools      bool           `yaml:"sort_tools"` // by name
+	Policy         policyConfig   `yaml:"policy"`     // for requests without a tenant
 	Tenants        []tenantConfig `yaml:"tenants"`
 	KeysFile       string         `yaml:"keys_file"` // API keys without a tenant
 	Limits         limitsConfig   `yaml:"limits"`    // of each key in KeysFile
@@ -106,37 +94,23 @@ type config struct {
 // maxKeepAlive is the maximum of keep_alive and other times, in seconds.
 const maxKeepAlive = 24 * 60 * 60
 
-// deploymentConfig holds the settings of a model. They have the names of the settings in config.
-type deploymentConfig struct {
+// Deployment holds the settings of a model with its engines. It is exported because the YAML library sets no embedded field
+// that is not.
+type Deployment struct {
 	Model           string         `yaml:"model"`
-	Aliases         []string       `yaml:"aliases"`
-	Models          []modelConfig  `yaml:"models"`
-	ModelDir        string         `yaml:"model_dir"`
-	ToolCallParser  string         `yaml:"tool_call_parser"`
+	Aliases         []string       `yaml:"aliases"`          // other names that clients may use for the model
+	Models          []modelConfig  `yaml:"models"`           // records for /v1/models; the one with the model's name is the model's own
+	ModelDir        string         `yaml:"model_dir"`        // directory of the model, or mini; "" is mini
+	ToolCallParser  string         `yaml:"tool_call_parser"` // "": inferred from the model
 	ReasoningParser string         `yaml:"reasoning_parser"`
 	Engines         []engineConfig `yaml:"engines"`
-	MaxModelLen     int            `yaml:"max_model_len"`
-	BlockSize       int            `yaml:"block_size"`
-	Placement       string         `yaml:"placement"`
-	KeepEmpty       bool           `yaml:"keep_empty"`
-	PastReasoning   string         `yaml:"past_reasoning"`
-}
-
-// own returns the settings of the model of c.
-func (c *config) own() *deploymentConfig {
-	return &deploymentConfig{
-		Model: c.Model, Aliases: c.Aliases, Models: c.Models, ModelDir: c.ModelDir, ToolCallParser: c.ToolCallParser, ReasoningParser: c.ReasoningParser,
-		Engines: c.Engines, MaxModelLen: c.MaxModelLen, BlockSize: c.BlockSize, Placement: c.Placement, KeepEmpty: c.KeepEmpty, PastReasoning: c.PastReasoning,
-	}
-}
-
-// with returns c with the settings of another model.
-func (c *config) with(d *deploymentConfig) *config {
-	o := *c
-	o.Model, o.Aliases, o.Models, o.ModelDir, o.ToolCallParser, o.ReasoningParser = d.Model, d.Aliases, d.Models, d.ModelDir, d.ToolCallParser, d.ReasoningParser
-	o.Engines, o.MaxModelLen, o.BlockSize, o.Placement, o.KeepEmpty, o.PastReasoning = d.Engines, d.MaxModelLen, d.BlockSize, d.Placement, d.KeepEmpty, d.PastReasoning
-	o.Deployments = nil
-	return &o
+	MaxModelLen     int            `yaml:"max_model_len"` // tokens; 0 means the window of the model's record, the window in its files, or 131072
+	BlockSize       int            `yaml:"block_size"`    // tokens per cache block of the engines; 0 means 16
+	Placement       string         `yaml:"placement"`     // name of a policy of package router/policy; "" means cost_ms
+	KeepEmpty       bool           `yaml:"keep_empty"`    // keep the empty reasoning block of past turns without reasoning
+	// PastReasoning is a rule of package replay for the past reasoning in prompts, or template for the template's own. ""
+	// means widest: all that the template can print, so that each prompt of a conversation begins with the previous one.
+	PastReasoning string `yaml:"past_reasoning"`
 }
 
 // each returns a configuration per model, the default model first.
@@ -145,8 +119,10 @@ func (c *config) each() []*config {
 	if len(c.Engines) > 0 {
 		list = append(list, c)
 	}
-	for i := range c.Deployments {
-		list = append(list, c.with(&c.Deployments[i]))
+	for _, d := range c.Deployments {
+		one := *c
+		one.Deployment, one.Deployments = d, nil
+		list = append(list, &one)
 	}
 	return list
 }
@@ -428,7 +404,7 @@ func parse(args []string, stdout io.Writer) (*config, error) {
 	switch {
 	case len(c.Engines) == 0 && len(c.Deployments) == 0:
 		return nil, cli.Usagef("no engine: set -engine URL")
-	case len(c.Engines) == 0 && !reflect.DeepEqual(c.own(), &deploymentConfig{}):
+	case len(c.Engines) == 0 && !reflect.DeepEqual(c.Deployment, Deployment{}):
 		return nil, cli.Usagef("settings of a model outside of deployments, but no engine there: set -engine URL or engines")
 	case !(c.KeepAlive >= 0 && c.KeepAlive <= maxKeepAlive): // also NaN
 		return nil, cli.Usagef("keep_alive must be from 0 to %d seconds (got %v)", maxKeepAlive, c.KeepAlive)

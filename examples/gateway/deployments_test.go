@@ -11,7 +11,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"syscall"
 	"testing"
@@ -146,28 +145,4 @@ func TestCheck(t *testing.T) {
 		write(text)
 		require.ErrorContains(t, run(t.Context(), []string{"-config", file, "-check"}, io.Discard, io.Discard, nil), has)
 	}
-}
-
-// TestDeploymentConfig checks that the settings of a model are those of the configuration, and that all are passed on.
-func TestDeploymentConfig(t *testing.T) {
-	var d deploymentConfig
-	v, whole := reflect.ValueOf(&d).Elem(), reflect.TypeFor[config]()
-	for i := range v.NumField() {
-		f := v.Type().Field(i)
-		same, ok := whole.FieldByName(f.Name)
-		require.True(t, ok, f.Name)
-		require.Equal(t, same.Type, f.Type)
-		require.Equal(t, same.Tag, f.Tag)
-		switch f.Type.Kind() {
-		case reflect.String:
-			v.Field(i).SetString("x")
-		case reflect.Int:
-			v.Field(i).SetInt(7)
-		case reflect.Bool:
-			v.Field(i).SetBool(true)
-		default:
-			v.Field(i).Set(reflect.MakeSlice(f.Type, 1, 1))
-		}
-	}
-	require.Equal(t, &d, new(config).with(&d).own())
 }

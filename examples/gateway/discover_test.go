@@ -166,15 +166,15 @@ func TestDiscoverSeveral(t *testing.T) {
 		urls = append(urls, s.URL)
 	}
 	p := &program{log: slog.New(slog.DiscardHandler)}
-	c := &config{Engines: []engineConfig{{URL: urls[0]}, {Kind: "vllm", URL: urls[1]}, {Kind: "vllm", URL: "http://127.0.0.1:1"}}}
+	c := &config{Deployment: Deployment{Engines: []engineConfig{{URL: urls[0]}, {Kind: "vllm", URL: urls[1]}, {Kind: "vllm", URL: "http://127.0.0.1:1"}}}}
 	found, err := p.discover(t.Context(), c)
 	require.NoError(t, err)
 	require.Len(t, found, 2)
-	require.Equal(t, &config{Model: "tiny", ModelDir: dir, MaxModelLen: 4096, BlockSize: 16, Engines: []engineConfig{
+	require.Equal(t, &config{Deployment: Deployment{Model: "tiny", ModelDir: dir, MaxModelLen: 4096, BlockSize: 16, Engines: []engineConfig{
 		{Kind: "vllm", URL: urls[0], Events: "tcp://127.0.0.1:5557", Replay: "tcp://127.0.0.1:5657"},
 		{Kind: "vllm", URL: urls[1]}, // its events are configured, or not
 		{Kind: "vllm", URL: "http://127.0.0.1:1"},
-	}}, c)
-	_, err = p.discover(t.Context(), &config{Engines: []engineConfig{{URL: urls[0]}, {URL: urls[2]}}})
+	}}}, c)
+	_, err = p.discover(t.Context(), &config{Deployment: Deployment{Engines: []engineConfig{{URL: urls[0]}, {URL: urls[2]}}}})
 	require.ErrorContains(t, err, "have 32 tokens, the blocks of another engine 16")
 }

@@ -145,7 +145,7 @@ func TestLaunchErrors(t *testing.T) {
 // TestClients checks what is printed for the user's shell.
 func TestClients(t *testing.T) {
 	var out bytes.Buffer
-	g := newEndpoint(&config{Model: "org/it's", MaxModelLen: 40960, KeysFile: "keys"}, "[::]:80", true)
+	g := newEndpoint(&config{Deployment: Deployment{Model: "org/it's", MaxModelLen: 40960}, KeysFile: "keys"}, "[::]:80", true)
 	printClients(&out, g)
 	require.Contains(t, out.String(), "Serving org/it's at https://127.0.0.1:80. ")
 	require.Contains(t, out.String(), `Claude Code  ANTHROPIC_BASE_URL=https://127.0.0.1:80 ANTHROPIC_AUTH_TOKEN=KEY ANTHROPIC_MODEL='org/it'\''s' `)

@@ -47,7 +47,7 @@ func TestPastReasoning(t *testing.T) {
 	req, err := wire.Chat.Decode([]byte(`{"model":"m","messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b","reasoning_content":"Zqthought"},{"role":"user","content":"c"}]}`), nil)
 	require.NoError(t, err)
 	for text, want := range map[string]bool{"": true, "template": false} {
-		m, err := model(&config{Model: "m", ModelDir: dir, ToolCallParser: "qwen3", PastReasoning: text}, slog.New(slog.DiscardHandler))
+		m, err := model(&config{Deployment: Deployment{Model: "m", ModelDir: dir, ToolCallParser: "qwen3", PastReasoning: text}}, slog.New(slog.DiscardHandler))
 		require.NoError(t, err)
 		p, err := m.Render(req, time.Unix(0, 0))
 		require.NoError(t, err)
@@ -121,21 +121,16 @@ grace: 5
 		c.HealthInterval, c.PerAddress, c.Metrics, c.LogFormat = d.HealthInterval, d.PerAddress, d.Metrics, d.LogFormat
 		return c
 	}
-	fromFile := with(config{Listen: "127.0.0.1:7", Model: "from-file", Aliases: []string{"a", "b"}, ToolCallParser: "qwen3_coder", ToolDispatch: true, ReasoningDispatch: true,
-		Models: []modelConfig{
-			{ID: "from-file", ContextWindow: 65536, MaxInputTokens: 60000, AutoCompactTokenLimit: 50000, TruncationPolicy: truncation{"tokens", 9000},
-				ReasoningLevels: []level{{"low", "Quick"}, {"high", ""}}, DefaultReasoningLevel: "low", ParallelToolCalls: new(true), Verbosity: new(false),
-				ApplyPatchToolType: "freeform", BaseInstructions: "Be short.\n", Capabilities: map[string]any{"thinking": map[string]any{"supported": true}}},
-			{ID: "claude-m", DisplayName: "M", ParallelToolCalls: new(false), ReasoningLevels: []level{}},
-		},
-		MaxChoices: 4, KeepAlive: 2.5, Engines: []engineConfig{
-			{Kind: "vllm", URL: "http://gpu1:8000", Name: "one", Version: "0.20.0", Features: "priority scheduling, session field"},
-			{Kind: "embedded", URL: "local", Dialect: "weft"},
-		},
-		Policy: policyConfig{MaxTTL: 30 * time.Minute}, PriorityIs: intent.LowerSooner, Relocate: true, SortTools: true, KeepEmpty: true,
-		Tenants: []tenantConfig{{Name: "ops", Keys: []string{"sk-1", "sk-2"}, Policy: policyConfig{MaxPriority: 10, Trust: []string{"tier", "salt"}, Prefetch: true, Isolate: new(false)},
-			Limits: limitsConfig{RequestsPerMinute: 60, TokensPerMinute: 1_000_000, Concurrent: 8}}},
-		KeysFile: "keys", Limits: limitsConfig{Concurrent: -1}, Hosts: []string{"h"}, Origins: []string{"https://o"}, Anonymous: true, Retries: 2, Grace: 5})
+	fromFile := with(config{Deployment: Deployment{Model: "from-file", Aliases: []string{"a", "b"}, ToolCallParser: "qwen3_coder", Models: []modelConfig{
+		{ID: "from-file", ContextWindow: 65536, MaxInputTokens: 60000, AutoCompactTokenLimit: 50000, TruncationPolicy: truncation{"tokens", 9000},
+			ReasoningLevels: []level{{"low", "Quick"}, {"high", ""}}, DefaultReasoningLevel: "low", ParallelToolCalls: new(true), Verbosity: new(false),
+			ApplyPatchToolType: "freeform", BaseInstructions: "Be short.\n", Capabilities: map[string]any{"thinking": map[string]any{"supported": true}}},
+		{ID: "claude-m", DisplayName: "M", ParallelToolCalls: new(false), ReasoningLevels: []level{}},
+	}, Engines: []engineConfig{
+		{Kind: "vllm", URL: "http://gpu1:8000", Name: "one", Version: "0.20.0", Features: "priority scheduling, session field"},
+		{Kind: "embedded", URL: "local", Dialect: "weft"},
+	}, KeepEmpty: true}, Listen: "127.0.0.1:7", ToolDispatch: true, ReasoningDispatch: true, MaxChoices: 4, KeepAlive: 2.5, Policy: policyConfig{MaxTTL: 30 * time.Minute}, PriorityIs: intent.LowerSooner, Relocate: true, SortTools: true, Tenants: []tenantConfig{{Name: "ops", Keys: []string{"sk-1", "sk-2"}, Policy: policyConfig{MaxPriority: 10, Trust: []string{"tier", "salt"}, Prefetch: true, Isolate: new(false)},
+		Limits: limitsConfig{RequestsPerMinute: 60, TokensPerMinute: 1_000_000, Concurrent: 8}}}, KeysFile: "keys", Limits: limitsConfig{Concurrent: -1}, Hosts: []string{"h"}, Origins: []string{"https://o"}, Anonymous: true, Retries: 2, Grace: 5})
 	won := fromFile
 	won.Model, won.Engines, won.Aliases, won.StripPreamble = "from-flag", []engineConfig{{Kind: "vllm", URL: "http://x"}}, []string{"c"}, true
 	engine := []engineConfig{{Kind: "vllm", URL: "http://x"}}
@@ -146,11 +141,11 @@ grace: 5
 	}{
 		{"-config " + file, &fromFile, ""},
 		{"-config " + file + " -model from-flag -alias c -engine vllm=http://x -strip-preamble", &won, ""},
-		{"-model m -engine vllm=http://x", new(with(config{Model: "m", Engines: engine})), ""},
+		{"-model m -engine vllm=http://x", new(with(config{Deployment: Deployment{Model: "m", Engines: engine}})), ""},
 		{"-model m -engine vllm=http://x --strip-anthropic-preamble --enable-streaming-tool-dispatch --enable-streaming-reasoning-dispatch --enable-anthropic-api",
-			new(with(config{Model: "m", Engines: engine, StripPreamble: true, ToolDispatch: true, ReasoningDispatch: true})), ""},
+			new(with(config{Deployment: Deployment{Model: "m", Engines: engine}, StripPreamble: true, ToolDispatch: true, ReasoningDispatch: true})), ""},
 		{"-model m", nil, "no engine: set -engine"},
-		{"-engine http://x", new(with(config{Engines: []engineConfig{{URL: "http://x"}}})), ""},
+		{"-engine http://x", new(with(config{Deployment: Deployment{Engines: []engineConfig{{URL: "http://x"}}}})), ""},
 		{"-model m -engine gpu1:8000", nil, "KIND=URL"},
 		{"-model m -engine vllm=http://x more", nil, "more"},
 		{"-model m -engine vllm=http://x -keep-alive NaN", nil, "keep_alive"},
@@ -264,15 +259,15 @@ func TestModelInfersFamily(t *testing.T) {
 		c         config
 		want, err string
 	}{
-		{config{Model: "m"}, "hermes", ""},
-		{config{Model: "Qwen/Qwen3-Coder-30B"}, "qwen3_coder", ""},
-		{config{Model: "openai/gpt-oss-20b"}, "hermes", ""}, // gpt-oss does not write ChatML
-		{config{Model: "m", ToolCallParser: "kimi_k2"}, "kimi_k2", ""},
-		{config{Model: "m", ReasoningParser: "qwen3"}, "hermes+qwen3", ""},
-		{config{Model: "m", ToolCallParser: "qwen25", ReasoningParser: "deepseek_r1"}, "qwen25+deepseek_r1", ""},
-		{config{Model: "m", ModelDir: dir}, "hermes", ""},
-		{config{Model: "Qwen/Qwen3-8B", ModelDir: dir}, "qwen3", ""},
-		{config{Model: "m", ModelDir: dir, ToolCallParser: "harmony"}, "", dir + ": the parser harmony contradicts the template (the model's own template), which prints calls as hermes reads them"},
+		{config{Deployment: Deployment{Model: "m"}}, "hermes", ""},
+		{config{Deployment: Deployment{Model: "Qwen/Qwen3-Coder-30B"}}, "qwen3_coder", ""},
+		{config{Deployment: Deployment{Model: "openai/gpt-oss-20b"}}, "hermes", ""}, // gpt-oss does not write ChatML
+		{config{Deployment: Deployment{Model: "m", ToolCallParser: "kimi_k2"}}, "kimi_k2", ""},
+		{config{Deployment: Deployment{Model: "m", ReasoningParser: "qwen3"}}, "hermes+qwen3", ""},
+		{config{Deployment: Deployment{Model: "m", ToolCallParser: "qwen25", ReasoningParser: "deepseek_r1"}}, "qwen25+deepseek_r1", ""},
+		{config{Deployment: Deployment{Model: "m", ModelDir: dir}}, "hermes", ""},
+		{config{Deployment: Deployment{Model: "Qwen/Qwen3-8B", ModelDir: dir}}, "qwen3", ""},
+		{config{Deployment: Deployment{Model: "m", ModelDir: dir, ToolCallParser: "harmony"}}, "", dir + ": the parser harmony contradicts the template (the model's own template), which prints calls as hermes reads them"},
 	} {
 		m, err := model(&tt.c, slog.New(slog.DiscardHandler))
 		if tt.err != "" {
