@@ -31,7 +31,7 @@ func Example_prediction() {
 	}
 	// Output:
 	// engine-a: 57.1 ms = new 57.1; 0 of 4000 tokens cached (estimate, unknown), equal on 2 workers
-	// engine-a: 0.0 ms = new 0.0; 3999 of 4000 tokens cached (estimate, unknown, 3999 of them predicted); next engine-b 57.2
+	// engine-a: 0.2 ms = new 0.2; 3984 of 4000 tokens cached (estimate, unknown, 3984 of them predicted); next engine-b 57.2
 }
 
 // preferLocal is a user's policy: the default, with a credit of 100 ms for workers in the same rack.

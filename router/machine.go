@@ -137,11 +137,16 @@ func (m *machine) learned() {
 // typical is a number of tokens by which rates are compared.
 const typical = 4000
 
-// lookup asks the index which workers hold the prompt. It needs no lock.
+// lookup asks the index which workers hold the prompt. It needs no lock. Engines compute a prompt's last token in any case,
+// and with it its block. With a sliding window, what they serve of the blocks before depends on where the lookup ends.
 func (m *machine) lookup(e *evaluation, req *Request, now time.Time) {
 	e.turn = m.turn.Load()
 	m.index.Expire(now)
-	e.found = m.index.AppendMatches(e.found[:0], req.Hashes)
+	hashes := req.Hashes
+	if req.Tokens > 0 {
+		hashes = hashes[:min(len(hashes), (req.Tokens-1)/m.index.BlockSize())]
+	}
+	e.found = m.index.AppendMatches(e.found[:0], hashes)
 }
 
 // observe copies the workers that have changed, and what else a policy sees.
