@@ -164,10 +164,17 @@ func TestErrors(t *testing.T) {
 		require.True(t, ok)
 		require.Equal(t, "previous_response_not_found", e.Code)
 	})
-	t.Run("not offered", func(t *testing.T) {
+	t.Run("embeddings of an engine without them", func(t *testing.T) {
 		_, err := r.openai.Embeddings.New(context.Background(), openai.EmbeddingNewParams{
 			Model: slashed, Input: openai.EmbeddingNewParamsInputUnion{OfString: openai.String("x")},
 		})
+		e, ok := errors.AsType[*openai.Error](err)
+		require.True(t, ok)
+		require.Equal(t, 400, e.StatusCode)
+		require.Contains(t, e.Message, "embeddings")
+	})
+	t.Run("not offered", func(t *testing.T) {
+		_, err := r.openai.Files.Get(context.Background(), "file-1")
 		e, ok := errors.AsType[*openai.Error](err)
 		require.True(t, ok)
 		require.Equal(t, 404, e.StatusCode)
