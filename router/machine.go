@@ -137,16 +137,20 @@ func (m *machine) learned() {
 // typical is a number of tokens by which rates are compared.
 const typical = 4000
 
-// lookup asks the index which workers hold the prompt. It needs no lock. Engines compute a prompt's last token in any case,
-// and with it its block. With a sliding window, what they serve of the blocks before depends on where the lookup ends.
+// lookup asks the index which workers hold the prompt. It needs no lock.
 func (m *machine) lookup(e *evaluation, req *Request, now time.Time) {
 	e.turn = m.turn.Load()
 	m.index.Expire(now)
-	hashes := req.Hashes
-	if req.Tokens > 0 {
-		hashes = hashes[:min(len(hashes), (req.Tokens-1)/m.index.BlockSize())]
+	e.found = m.index.AppendMatches(e.found[:0], req.Hashes[:m.usable(req)])
+}
+
+// usable returns the number of blocks of a prompt that an engine can take from its cache. Engines compute a prompt's last
+// token in any case, and with it its block. With a sliding window, what they serve of the blocks before depends on it.
+func (m *machine) usable(req *Request) int {
+	if req.Tokens <= 0 {
+		return len(req.Hashes)
 	}
-	e.found = m.index.AppendMatches(e.found[:0], hashes)
+	return min(len(req.Hashes), (req.Tokens-1)/m.index.BlockSize())
 }
 
 // observe copies the workers that have changed, and what else a policy sees.
@@ -335,7 +339,7 @@ func (m *machine) reserve(t *Ticket, v *policy.View, i int, req *Request, now ti
 	if m.opt.PredictFor > 0 {
 		// Predicted blocks usually follow the confirmed ones. Predicted blocks between confirmed ones keep their
 		// deadlines.
-		if confirmed := int(v.Matches[i].Depth - v.Matches[i].Predicted); confirmed < len(req.Hashes) {
+		if confirmed := int(v.Matches[i].Depth - v.Matches[i].Predicted); confirmed < m.usable(req) {
 			until := now.Add(wait + t.entry.Prefill + m.opt.PredictFor)
 			t.predicted = m.index.Predict(w.id, req.Hashes, confirmed, until)
 		}
