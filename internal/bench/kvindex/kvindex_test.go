@@ -188,9 +188,7 @@ func TestDynamo(t *testing.T) {
 	if os.Getenv("WEFT_DYNAMO") == "" {
 		t.Skip("WEFT_DYNAMO is not set: building Dynamo's crate takes minutes")
 	}
-	program, err := remote.InstallDynamo()
-	require.NoError(t, err)
-	d, err := remote.StartDynamo(program)
+	d, err := remote.StartDynamo()
 	require.NoError(t, err)
 	defer d.Close()
 	require.ErrorContains(t, d.Load("absent.kvw"), "No such file")

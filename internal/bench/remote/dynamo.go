@@ -26,9 +26,8 @@ const (
 // Limits of a call: a workload is read, or played once.
 const dynamoLimit = 10 * time.Minute
 
-// InstallDynamo builds the program, unless it is in the user's cache, and returns its file. The first build takes some
-// minutes. The error reports a missing cargo or crate.
-func InstallDynamo() (string, error) {
+// installDynamo builds the program, unless it is in the user's cache, and returns its file.
+func installDynamo() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return "", err
@@ -58,8 +57,12 @@ func InstallDynamo() (string, error) {
 // Dynamo is the process with the indexes of Dynamo's crate. One goroutine at a time.
 type Dynamo struct{ proc *Proc }
 
-// StartDynamo starts it. program is the result of [InstallDynamo].
-func StartDynamo(program string) (*Dynamo, error) {
+// StartDynamo starts it. The first time it is built, which takes some minutes. The error reports a missing cargo or crate.
+func StartDynamo() (*Dynamo, error) {
+	program, err := installDynamo()
+	if err != nil {
+		return nil, err
+	}
 	p, err := Start(exec.Command(program))
 	if err != nil {
 		return nil, err

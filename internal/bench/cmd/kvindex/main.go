@@ -144,24 +144,21 @@ next:
 	return out, nil
 }
 
-// dynamo starts the process with the indexes of Dynamo's crate, or returns nil if no peer is one of them. What cannot be
-// built is no longer asked for, with a message.
+// dynamo starts the process with the indexes of Dynamo's crate, or returns nil if no peer is one of them. If it cannot be
+// built or started, those peers are left out, with a message.
 func (o *options) dynamo() *remote.Dynamo {
-	own := func(name string) bool { return name != remote.Radix && name != remote.CRTC }
+	dynamos := func(name string) bool { return name == remote.Radix || name == remote.CRTC }
 	names := strings.Split(o.peers, ",")
-	if !slices.ContainsFunc(names, func(name string) bool { return !own(name) }) {
+	if !slices.ContainsFunc(names, dynamos) {
 		return nil
 	}
-	program, err := remote.InstallDynamo()
-	if err == nil {
-		var d *remote.Dynamo
-		if d, err = remote.StartDynamo(program); err == nil {
-			return d
-		}
+	d, err := remote.StartDynamo()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "SKIPPED: radix and crtc:", err)
+		o.peers = strings.Join(slices.DeleteFunc(names, dynamos), ",")
+		return nil
 	}
-	fmt.Fprintln(os.Stderr, "SKIPPED: radix and crtc:", err)
-	o.peers = strings.Join(slices.DeleteFunc(names, func(name string) bool { return !own(name) }), ",")
-	return nil
+	return d
 }
 
 // measure measures what is asked for and reports whether all is right, and met if that is asked for.
