@@ -95,7 +95,8 @@ func AppendMessages(dst []byte, r *block.Request, opt *RenderOptions) ([]byte, [
 func (w *renderer) messages() {
 	turns := w.r.Turns()
 	if w.instructed(turns) {
-		turns, w.opt.Past, w.walked = codec.SplitInstructions(w.kept(turns)), nil, nil
+		turns, w.opt.Past = codec.SplitInstructions(w.kept(turns)), nil
+		w.walked, w.same = nil, 0
 	}
 	w.reserve(turns)
 	w.putTools()

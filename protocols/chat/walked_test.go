@@ -102,6 +102,9 @@ func TestWalkNext(t *testing.T) {
 				if chance(20) {
 					results = append(results, text("<system-reminder>r</system-reminder>"))
 				}
+				if chance(3) {
+					results = append(results, object{"type": "mid_conv_system", "content": []any{text("an instruction")}})
+				}
 				out = append(out, object{"role": "user", "content": results})
 			}
 			return out
