@@ -334,7 +334,7 @@ func (m *machine) reserve(t *Ticket, v *policy.View, i int, req *Request, now ti
 	t.entry.Tokens = max(0, tokens-cached)
 	t.entry.Blocks = max(0, (tokens+output+v.BlockSize-1)/v.BlockSize-len(t.entry.Marks)*ledger.Stride)
 	wait := m.view.Workers[i].Load.Wait(now)
-	w.ledger.Reserve(&t.entry, now)
+	w.ledger.Reserve(t.entry, now)
 	m.loaded(w)
 	if m.opt.PredictFor > 0 {
 		// Predicted blocks usually follow the confirmed ones. Predicted blocks between confirmed ones keep their
@@ -368,7 +368,7 @@ func (m *machine) responded(d time.Duration, n int) {
 
 // firstToken ends the prefill of a ticket.
 func (m *machine) firstToken(t *Ticket, now time.Time) {
-	if t.worker == nil || !t.worker.ledger.FirstToken(&t.entry, now) {
+	if t.worker == nil || !t.worker.ledger.FirstToken(t.entry, now) {
 		return
 	}
 	m.loaded(t.worker)
@@ -380,7 +380,7 @@ func (m *machine) firstToken(t *Ticket, now time.Time) {
 
 // finish ends a ticket whose response is complete.
 func (m *machine) finish(t *Ticket, now time.Time, cached, output int) {
-	if t.worker == nil || !t.worker.ledger.Release(&t.entry, now) {
+	if t.worker == nil || !t.worker.ledger.Release(t.entry, now) {
 		return
 	}
 	m.loaded(t.worker)
@@ -425,7 +425,7 @@ func (m *machine) abandon(t *Ticket, now time.Time) {
 		return
 	}
 	prefilling := t.entry.Prefilling()
-	if !t.worker.ledger.Release(&t.entry, now) {
+	if !t.worker.ledger.Release(t.entry, now) {
 		return
 	}
 	m.loaded(t.worker)

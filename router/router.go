@@ -171,6 +171,7 @@ func (r *Router) Update(id index.WorkerID, now time.Time, change func(w *policy.
 // parallel with other calls.
 func (r *Router) Offer(req *Request, now time.Time) (*Ticket, error) {
 	t := &Ticket{router: r}
+	t.entry = &t.own
 	if err := r.offer(t, req, now); err != nil {
 		return nil, err
 	}

@@ -17,7 +17,8 @@ type Ticket struct {
 	router    *Router
 	worker    *worker // nil while it waits
 	decision  Decision
-	entry     ledger.Entry
+	entry     *ledger.Entry // &own, or another one after Move
+	own       ledger.Entry  // of the first worker, whose period of prefills may refer to it
 	predicted index.Prediction
 	few       [32]uint64 // marks of a prompt that is not too long
 
@@ -111,7 +112,7 @@ func (t *Ticket) Move(req *Request, id index.WorkerID, now time.Time) error {
 	case t.worker.at == i:
 		return nil
 	}
-	t.worker.ledger.Release(&t.entry, now)
+	t.worker.ledger.Release(t.entry, now)
 	m.loaded(t.worker)
 	if t.worker.at >= 0 {
 		m.index.Unpredict(t.predicted)
@@ -119,7 +120,7 @@ func (t *Ticket) Move(req *Request, id index.WorkerID, now time.Time) error {
 	if m.observer != nil {
 		m.observer.Ended(t.turn, now, -1, -1)
 	}
-	t.predicted, t.entry = index.Prediction{}, ledger.Entry{}
+	t.predicted, t.entry = index.Prediction{}, new(ledger.Entry)
 	m.decide(e, req, now) // without the prediction
 	e.best = i
 	decision := t.decision

@@ -190,6 +190,23 @@ func TestMove(t *testing.T) {
 	require.Equal(t, make([]policy.Load, 2), loads(r, start))
 }
 
+// A period of prefills that a moved request has left teaches nothing.
+func TestMovedAreNotLearnedFrom(t *testing.T) {
+	r := fleet(t, 2, nil)
+	req := &router.Request{Tokens: 1000, Only: []index.WorkerID{0}}
+	moved, stays := place(t, r, req, start), place(t, r, req, start)
+	require.NoError(t, moved.Move(req, 1, start))
+	now := start.Add(3 * time.Second)
+	stays.FirstToken(now)
+	stays.Finish(now, 0, 1)
+	for _, w := range r.Workers() {
+		require.Equal(t, 1.0, w.Engine.Prefill)
+	}
+	moved.FirstToken(now)
+	moved.Finish(now, 0, 1)
+	require.NotEqual(t, 1.0, r.Workers()[1].Engine.Prefill)
+}
+
 // witness is a policy that records what it observes.
 type witness struct {
 	policy.Policy
