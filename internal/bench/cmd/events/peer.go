@@ -11,7 +11,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -40,37 +39,21 @@ type job struct {
 
 // peerProc is the second process.
 type peerProc struct {
+	*child
 	engine string // address
-	cmd    *exec.Cmd
-	in     io.WriteCloser
-	out    *bufio.Reader
 }
 
 func startPeer(cmd *exec.Cmd) (*peerProc, error) {
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
+	c, err := start(cmd)
 	if err != nil {
 		return nil, err
 	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	p := &peerProc{cmd: cmd, in: in, out: bufio.NewReader(out)}
+	p := &peerProc{child: c}
 	if p.engine, err = p.line(); err != nil {
 		p.close()
 		return nil, err
 	}
 	return p, nil
-}
-
-// close ends the process, which does so when its input ends.
-func (p *peerProc) close() {
-	p.in.Close()
-	p.cmd.Wait()
 }
 
 func (p *peerProc) line() (string, error) {

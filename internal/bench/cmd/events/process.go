@@ -15,23 +15,15 @@ import (
 	"github.com/weft-go/weft/internal/bench"
 )
 
-// A rival is another program in front of the same engine. Its rows have the CPU time of one of its processes.
-type rival struct {
-	name, url string
-	pid       int
-	cmd       *exec.Cmd
-	in        io.Closer
+// A child is a process that ends when its input does.
+type child struct {
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Reader
 }
 
-// startRival starts NAME=COMMAND, a command of the shell with the engine's address in ENGINE. The command serves until its
-// input ends, and prints the line "READY URL PID" before it does.
-func startRival(arg, engine string) (*rival, error) {
-	name, command, ok := strings.Cut(arg, "=")
-	if !ok {
-		return nil, fmt.Errorf("rival %q: want NAME=COMMAND", arg)
-	}
-	cmd := exec.Command("sh", "-c", command)
-	cmd.Env = append(os.Environ(), "ENGINE="+engine)
+// start starts a child with pipes to its input and from its output.
+func start(cmd *exec.Cmd) (*child, error) {
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -44,20 +36,47 @@ func startRival(arg, engine string) (*rival, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	r := &rival{name: name, cmd: cmd, in: in}
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		if n, _ := fmt.Sscanf(lines.Text(), "READY %s %d", &r.url, &r.pid); n == 2 {
-			go io.Copy(io.Discard, out)
-			return r, nil
-		}
-	}
-	r.close()
-	return nil, fmt.Errorf("rival %s: ended before it was ready", name)
+	return &child{cmd, in, bufio.NewReader(out)}, nil
 }
 
-func (r *rival) close() {
-	r.in.Close()
-	r.cmd.Wait()
+// close ends the process.
+func (c *child) close() {
+	c.in.Close()
+	c.cmd.Wait()
+}
+
+// A rival is another program in front of the same engine. Its rows have the CPU time of one of its processes.
+type rival struct {
+	*child
+	name, url string
+	pid       int
+}
+
+// startRival starts NAME=COMMAND, a command of the shell with the engine's address in ENGINE. The command serves until its
+// input ends, and prints the line "READY URL PID" before it does.
+func startRival(arg, engine string) (*rival, error) {
+	name, command, ok := strings.Cut(arg, "=")
+	if !ok {
+		return nil, fmt.Errorf("rival %q: want NAME=COMMAND", arg)
+	}
+	cmd := exec.Command("sh", "-c", command)
+	cmd.Env = append(os.Environ(), "ENGINE="+engine)
+	c, err := start(cmd)
+	if err != nil {
+		return nil, fmt.Errorf("rival %s: %w", name, err)
+	}
+	r := &rival{child: c, name: name}
+	for {
+		line, err := c.out.ReadString('\n')
+		if n, _ := fmt.Sscanf(line, "READY %s %d", &r.url, &r.pid); n == 2 {
+			go io.Copy(io.Discard, c.out)
+			return r, nil
+		}
+		if err != nil {
+			c.close()
+			return nil, fmt.Errorf("rival %s: no READY line: %w", name, err)
+		}
+	}
 }
 
 // usage is what a process has used so far.
