@@ -163,6 +163,7 @@ func run(o *options) ([]Row, error) {
 		return nil, err
 	}
 	if o.profile != "" {
+		jobs = slices.DeleteFunc(jobs, func(j job) bool { return !slices.Contains(o.apis, j.name) })
 		f, err := os.Create(o.profile)
 		if err != nil {
 			return nil, err
@@ -177,9 +178,6 @@ func run(o *options) ([]Row, error) {
 	for _, pace := range o.paces {
 		if pace != "step" && pace != "flood" {
 			return nil, fmt.Errorf("unknown pace %q: want step or flood", pace)
-		}
-		if o.profile != "" {
-			jobs = slices.DeleteFunc(jobs, func(j job) bool { return !slices.Contains(o.apis, j.name) })
 		}
 		samples := make(map[string][]sample)
 		for range o.rounds {

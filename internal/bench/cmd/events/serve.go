@@ -26,6 +26,10 @@ type server struct {
 
 // serveAll serves the gateway and the floor in front of an engine.
 func serveAll(engine string) (*server, error) {
+	to, err := url.Parse(engine)
+	if err != nil {
+		return nil, err
+	}
 	model, err := prompt.New(nil, &prompt.Options{Tokenizer: mini.Load(), Family: "hermes"})
 	if err != nil {
 		return nil, err
@@ -42,10 +46,6 @@ func serveAll(engine string) (*server, error) {
 	mux := http.NewServeMux()
 	mux.Handle("/", g)
 	mux.Handle("POST /floor", buffered(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { forward(w, r, engine+"/v1/completions") })))
-	to, err := url.Parse(engine)
-	if err != nil {
-		return nil, err
-	}
 	mux.Handle("POST /proxy/", http.StripPrefix("/proxy", buffered(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }})))
 	s := &server{url: "http://" + l.Addr().String(), gateway: g, http: &http.Server{Handler: mux}}
 	go s.http.Serve(l)
