@@ -50,16 +50,13 @@ func (p *Prompt) Breakpoints(req *block.Request) ([]Mark, []intent.Fault) {
 	l := p.locator()
 	places := l.lookup(at)
 	marks := make([]Mark, 0, len(list))
-	before := len(faults)
-	for i := 0; i < len(list); i++ {
-		m := Mark{Breakpoint: list[i], Path: at[i].Path()}
+	for i, b := range list {
+		m := Mark{Breakpoint: b, Path: at[i].Path()}
 		var why string
 		if m.Byte, why = l.end(places[i]); why != "" {
-			if p.partial {
+			if p.partial { // again, with all positions
 				p.complete()
-				l = p.locator()
-				places, marks, faults, i = l.lookup(at), marks[:0], faults[:before], -1
-				continue
+				return p.Breakpoints(req)
 			}
 			faults = append(faults, intent.NewFault(cmp.Or(m.Path, "cache_control"), "", why))
 			continue
