@@ -35,7 +35,7 @@ type machine struct {
 	at       []int32     // index in workers of each WorkerID, or -1; replaced when workers come or go
 	changed  [256]int32  // indexes of workers in the order of their changes, the last at number changes-1
 	changes  uint64
-	epoch    uint64 // incremented when all workers change
+	epoch    atomic.Uint64 // incremented when workers come or go
 	sessions sessions
 	model    learn.Model
 	speeds   []*learn.Speed // of workers
@@ -64,6 +64,7 @@ type worker struct {
 // evaluation is what a request costs on each worker. It is reused, and keeps a copy of the workers.
 type evaluation struct {
 	turn    uint64 // requests placed before the lookup
+	looked  uint64 // epoch of the machine before the lookup
 	epoch   uint64 // of the machine when the workers were copied
 	changes uint64
 	at      []int32
@@ -94,7 +95,7 @@ func (m *machine) find(id index.WorkerID) int {
 
 // enlist updates what is kept by index after workers were added or removed.
 func (m *machine) enlist() {
-	m.epoch++
+	m.epoch.Add(1)
 	m.speeds = m.speeds[:0]
 	m.at = slices.Clone(m.at)
 	for i := range m.at {
@@ -139,7 +140,7 @@ const typical = 4000
 
 // lookup asks the index which workers hold the prompt. It needs no lock.
 func (m *machine) lookup(e *evaluation, req *Request, now time.Time) {
-	e.turn = m.turn.Load()
+	e.turn, e.looked = m.turn.Load(), m.epoch.Load()
 	m.index.Expire(now)
 	e.found = m.index.AppendMatches(e.found[:0], req.Hashes[:m.usable(req)])
 }
@@ -156,7 +157,7 @@ func (m *machine) usable(req *Request) int {
 // observe copies the workers that have changed, and what else a policy sees.
 func (m *machine) observe(e *evaluation, req *Request, now time.Time) {
 	workers := e.view.Workers
-	if n := m.changes - e.changes; e.epoch != m.epoch || n > uint64(len(m.changed)) || n > uint64(len(workers)) {
+	if n := m.changes - e.changes; e.epoch != m.epoch.Load() || n > uint64(len(m.changed)) || n > uint64(len(workers)) {
 		workers = append(workers[:0], m.view.Workers...)
 	} else {
 		for c := e.changes; c < m.changes; c++ {
@@ -164,7 +165,7 @@ func (m *machine) observe(e *evaluation, req *Request, now time.Time) {
 			workers[i] = m.view.Workers[i]
 		}
 	}
-	e.epoch, e.changes, e.at = m.epoch, m.changes, m.at
+	e.epoch, e.changes, e.at = m.epoch.Load(), m.changes, m.at
 	matches := e.view.Matches
 	e.view = m.view
 	e.view.Workers, e.view.Matches = workers, matches
@@ -241,11 +242,11 @@ func (e *evaluation) preferred(i, k int) bool {
 // block, because their predictions count for this one.
 func (m *machine) settle(e *evaluation, req *Request, now time.Time) {
 	turn := m.turn.Load()
-	look := turn-e.turn > uint64(len(m.recent))
+	look := turn-e.turn > uint64(len(m.recent)) || e.looked != m.epoch.Load() // an ID may have been given to another worker
 	for n := e.turn; n < turn && !look; n++ {
 		look = len(req.Hashes) > 0 && m.recent[n%uint64(len(m.recent))] == req.Hashes[0]
 	}
-	repeat := e.epoch != m.epoch || m.changes-e.changes > uint64(len(m.changed)) || e.best < 0 && m.changes != e.changes
+	repeat := m.changes-e.changes > uint64(len(m.changed)) || e.best < 0 && m.changes != e.changes
 	for c := e.changes; c < m.changes && !repeat; c++ {
 		repeat = int(m.changed[c%uint64(len(m.changed))]) == e.best
 	}

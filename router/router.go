@@ -107,6 +107,7 @@ func (r *Router) AddWorker(key index.Key, role policy.Role, e *Engine) (index.Wo
 	m.view.Workers = slices.Insert(m.view.Workers, i, policy.Worker{ID: id, Key: key, Role: role})
 	m.configure(i, engine)
 	m.enlist()
+	r.wake()
 	return id, nil
 }
 
@@ -136,6 +137,7 @@ func (r *Router) RemoveWorker(id index.WorkerID) bool {
 	m.view.Workers = slices.Delete(m.view.Workers, i, i+1)
 	m.enlist()
 	r.index.RemoveWorker(id)
+	r.wake()
 	return true
 }
 
@@ -187,9 +189,11 @@ func (r *Router) offer(t *Ticket, req *Request, now time.Time) error {
 	defer r.mu.Unlock()
 	m.observe(e, req, now)
 	if m.observer == nil {
-		r.mu.Unlock()
-		e.evaluate(m.opt.Policy, req)
-		r.mu.Lock()
+		func() {
+			r.mu.Unlock()
+			defer r.mu.Lock() // also if the policy panics
+			e.evaluate(m.opt.Policy, req)
+		}()
 	} else {
 		e.evaluate(m.opt.Policy, req)
 	}
@@ -210,6 +214,12 @@ func (r *Router) offer(t *Ticket, req *Request, now time.Time) error {
 	t.offering = true
 	r.dispatch(now) // it may be the first of its class
 	t.offering = false
+	if t.request != nil && m.queue.Len() > m.opt.MaxQueue {
+		m.queue.Remove(&t.queued)
+		err := m.refuse(e, req)
+		err.err, err.after = ErrQueueFull, m.drain()
+		return err
+	}
 	return t.err
 }
 

@@ -568,6 +568,46 @@ func TestConcurrentSpread(t *testing.T) {
 	}
 }
 
+// meanwhile is a policy that calls a function before it computes costs.
+type meanwhile struct {
+	policy.Policy
+	do func()
+}
+
+func (p *meanwhile) Costs(v *policy.View, r *policy.Request, out []policy.Terms) {
+	if do := p.do; do != nil {
+		p.do = nil
+		do()
+	}
+	p.Policy.Costs(v, r, out)
+}
+
+// A worker that gets the ID of another one after the lookup is not taken to have its blocks.
+func TestWorkerReplacedMeanwhile(t *testing.T) {
+	p := &meanwhile{Policy: policy.Default()}
+	r := fleet(t, 1, &router.Options{Policy: p})
+	req := request(prompt('x', 100))
+	place(t, r, req, start)
+	p.do = func() {
+		r.RemoveWorker(0)
+		id, err := r.AddWorker(index.Key{Instance: "new"}, policy.Both, nil)
+		require.NoError(t, err)
+		require.Zero(t, id)
+	}
+	d := place(t, r, req, start).Decision()
+	require.Equal(t, "new", d.Key.Instance)
+	require.Zero(t, d.CachedEstimate)
+}
+
+// A policy that panics leaves the router usable.
+func TestPolicyPanics(t *testing.T) {
+	p := &meanwhile{Policy: policy.Default(), do: func() { panic("no") }}
+	r := fleet(t, 1, &router.Options{Policy: p})
+	require.PanicsWithValue(t, "no", func() { r.Offer(request(nil), start) })
+	place(t, r, request(nil), start).Cancel(start)
+	require.Zero(t, r.Workers()[0].Load.Prefills)
+}
+
 // BenchmarkPlace places and ends requests with a prompt of 1,000 blocks, of which each worker holds a different part, and
 // compares with the lookup alone.
 func BenchmarkPlace(b *testing.B) {

@@ -26,11 +26,6 @@ func (m *machine) enqueue(t *Ticket, e *evaluation, req *Request, now time.Time)
 	if open, later := m.outlook(req, now); open && e.best < 0 || !open && !later {
 		return m.refuse(e, req)
 	}
-	if m.queue.Len() >= m.opt.MaxQueue {
-		err := m.refuse(e, req)
-		err.err, err.after = ErrQueueFull, m.drain()
-		return err
-	}
 	t.request = req
 	in := &req.Intent
 	it := &t.queued
@@ -191,9 +186,16 @@ func (r *Router) dispatch(now time.Time) {
 	}
 }
 
+// wake makes the timer dispatch at once, where the time is not known.
+func (r *Router) wake() {
+	if r.timer != nil {
+		r.timer.Reset(0)
+	}
+}
+
 // Tick places requests that wait and have become due to the passing of time, and returns the tickets of [Router.Offer]
 // that were placed or refused since the last call, and the time at which the next call may have something to do; that is
-// zero if only the end of a ticket or of its prefill can change something.
+// zero if only a change of a ticket or of the workers can change something.
 func (r *Router) Tick(now time.Time) (placed []*Ticket, next time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -151,6 +151,54 @@ func TestQueueClasses(t *testing.T) {
 	require.ErrorIs(t, second.Err(), router.ErrAllBarred)
 }
 
+// A full queue does not refuse a request that a worker has room for.
+func TestFullQueueOfOthers(t *testing.T) {
+	r := slots(t, 2, 1, &router.Options{MaxQueue: 1})
+	only := &router.Request{Tokens: 1, Only: []index.WorkerID{0}}
+	for range 2 {
+		place(t, r, only, start)
+	}
+	_, err := r.Offer(only, start)
+	require.ErrorIs(t, err, router.ErrQueueFull)
+	require.Equal(t, "b", offer(t, r, intent.Intent{}, start).Decision().Key.Instance)
+	_, err = r.Offer(&router.Request{}, start)
+	require.ErrorIs(t, err, router.ErrQueueFull)
+	require.Equal(t, 1, r.Waiting())
+}
+
+// A request that waits in Place is placed when a worker comes, and refused when the last one goes.
+func TestPlaceWhenWorkersChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := slots(t, 1, 1, nil)
+		offer(t, r, intent.Intent{}, time.Now())
+		begun := time.Now()
+		for range 2 {
+			go func() {
+				tk, err := r.Place(t.Context(), &router.Request{Tokens: 1})
+				if err != nil {
+					require.ErrorIs(t, err, router.ErrNoWorkers)
+					require.Equal(t, 2*time.Second, time.Since(begun))
+					return
+				}
+				require.Equal(t, "z", tk.Decision().Key.Instance)
+				require.Equal(t, time.Second, time.Since(begun))
+			}()
+		}
+		time.Sleep(time.Second)
+		require.Equal(t, 2, r.Waiting())
+		_, err := r.AddWorker(index.Key{Instance: "z"}, policy.Both, &router.Engine{Slots: 1})
+		require.NoError(t, err)
+		synctest.Wait()
+		require.Equal(t, 1, r.Waiting())
+		time.Sleep(time.Second)
+		for _, w := range r.Workers() {
+			require.True(t, r.RemoveWorker(w.ID))
+		}
+		synctest.Wait()
+		require.Zero(t, r.Waiting())
+	})
+}
+
 // With Hold, requests wait while all workers have more than that pending, and the time of the next Tick is when one has not.
 func TestHold(t *testing.T) {
 	r := fleet(t, 2, &router.Options{Hold: 20 * time.Millisecond})
