@@ -167,6 +167,8 @@ type engineConfig struct {
 	MaxRequests int `yaml:"max_requests"`
 	// Adapters are the LoRA adapters that an engine of the kind vllm has loaded, in addition to those that it reports.
 	Adapters []string `yaml:"adapters"`
+
+	Asked, Silent bool `yaml:"-"` // discover has asked it; it did not answer
 }
 
 // defaults returns the configuration without a file and flags.

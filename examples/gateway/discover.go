@@ -13,7 +13,10 @@ import (
 	"strings"
 
 	"github.com/weft-go/weft/examples/engine/upstream"
+	"github.com/weft-go/weft/examples/gateway/serve"
 	"github.com/weft-go/weft/examples/internal/cli"
+	"github.com/weft-go/weft/protocols/apierr"
+	"github.com/weft-go/weft/protocols/event"
 	"github.com/weft-go/weft/tokenizers"
 )
 
@@ -22,6 +25,7 @@ import (
 //
 //	discover       the kinds, the model, its directory, the window, the block size, the addresses of events
 //	checkTokens    the tokenizer
+//	checkAgain     all of that, of an engine that may have been restarted
 
 // probed are the engines that answered.
 type probed []*upstream.Engine
@@ -38,6 +42,7 @@ func (p *program) discover(ctx context.Context, c *config) (probed, error) {
 			continue
 		}
 		engine, err := upstream.Ask(ctx, e.URL, e.key())
+		e.Asked = true
 		switch {
 		case err != nil && e.Kind == "":
 			faults = append(faults, fmt.Errorf("cannot ask the engine what it is: %w\nStart it first, or describe it with -engine vllm=%s, -model and -model-dir", err, e.URL))
@@ -47,6 +52,7 @@ func (p *program) discover(ctx context.Context, c *config) (probed, error) {
 			continue
 		case err != nil:
 			p.log.Warn("the engine does not tell what it serves", "engine", e.URL, "err", err)
+			e.Silent = true
 			continue
 		}
 		if err := e.complete(engine); err != nil {
@@ -219,6 +225,28 @@ func (found probed) checkTokens(ctx context.Context, c *config, tok *tokenizers.
 		}
 	}
 	return nil
+}
+
+// checkAgain returns the function that compares an engine with the configuration, which discover has completed. As at the
+// start, an engine need not tell what it is.
+func (c *config) checkAgain(e engineConfig, tok *tokenizers.Tokenizer) func(context.Context) error {
+	now := *c
+	now.BlockSize, now.ModelDir = cmp.Or(now.BlockSize, serve.DefaultBlockSize), cmp.Or(now.ModelDir, "mini")
+	return func(ctx context.Context) error {
+		engine, err := upstream.Ask(ctx, e.URL, e.key())
+		if refused, ok := errors.AsType[*apierr.Error](err); ok && refused.Why == event.NotFound {
+			return nil
+		}
+		if err == nil {
+			one, all := e, now
+			if err = cmp.Or(one.complete(engine), all.complete(engine, &now), probed{engine}.checkTokens(ctx, &now, tok)); err == nil {
+				return nil
+			}
+		} else if !errors.Is(err, upstream.ErrKey) {
+			return err
+		}
+		return fmt.Errorf("%w: %w", serve.ErrContradiction, err)
+	}
 }
 
 // clip shortens a list for an error.

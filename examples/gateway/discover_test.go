@@ -171,9 +171,9 @@ func TestDiscoverSeveral(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, found, 2)
 	require.Equal(t, &config{Deployment: Deployment{Model: "tiny", ModelDir: dir, MaxModelLen: 4096, BlockSize: 16, Engines: []engineConfig{
-		{Kind: "vllm", URL: urls[0], Events: "tcp://127.0.0.1:5557", Replay: "tcp://127.0.0.1:5657"},
-		{Kind: "vllm", URL: urls[1]}, // its events are configured, or not
-		{Kind: "vllm", URL: "http://127.0.0.1:1"},
+		{Kind: "vllm", URL: urls[0], Events: "tcp://127.0.0.1:5557", Replay: "tcp://127.0.0.1:5657", Asked: true},
+		{Kind: "vllm", URL: urls[1], Asked: true}, // its events are configured, or not
+		{Kind: "vllm", URL: "http://127.0.0.1:1", Asked: true, Silent: true},
 	}}}, c)
 	_, err = p.discover(t.Context(), &config{Deployment: Deployment{Engines: []engineConfig{{URL: urls[0]}, {URL: urls[2]}}}})
 	require.ErrorContains(t, err, "have 32 tokens, the blocks of another engine 16")

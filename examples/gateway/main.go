@@ -351,6 +351,9 @@ func (p *program) deploy(ctx context.Context, c *config, g *generation, used map
 			return nil, cli.Usagef("config: engine %q: only engines of the kind vllm have adapters", name)
 		}
 		to := serve.Engine{Name: name, URL: e.URL, Kind: e.kind(), Hints: hints, MaxRequests: cmp.Or(e.MaxRequests, c.EngineRequests)}
+		if e.Asked {
+			to.Check, to.Unchecked = c.checkAgain(e, prompts.Tokenizer()), e.Silent
+		}
 		switch {
 		case e.Kind == "embedded" && e.URL == "local":
 			local := vllm.New(prompts.Tokenizer(), &vllm.Options{Model: c.Model, BlockSize: c.BlockSize, MaxModelLen: prompts.Window()})

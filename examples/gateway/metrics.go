@@ -17,8 +17,8 @@ import (
 	"github.com/weft-go/weft/protocols/apierr"
 )
 
-// metrics holds the metrics of the program for Prometheus. Their labels are names of the configuration and constants:
-// never tenants, keys or what clients send. It is safe for concurrent use by multiple goroutines.
+// metrics holds the metrics of the program for Prometheus. Their labels are names of the configuration, constants, and what
+// engines report of themselves: never tenants, keys or what clients send. It is safe for concurrent use by multiple goroutines.
 //
 // Names, apart from the prefix weft, and buckets follow other serving systems where they have such a metric.
 type metrics struct {
@@ -49,6 +49,7 @@ var (
 	workerBlocksDesc  = prometheus.NewDesc("weft_worker_active_blocks", "KV blocks of the engine's requests, expected output included, as the router knows them.", []string{"model", "worker"}, nil)
 	workerPrefillDesc = prometheus.NewDesc("weft_worker_prefill_tokens", "Prompt tokens that the engine must compute before the first tokens of its requests, as the router knows them.", []string{"model", "worker"}, nil)
 	workerTrustDesc   = prometheus.NewDesc("weft_worker_cache_trust", "Part of the prompt tokens estimated as cached that the engine, by its reports, has cached.", []string{"model", "worker"}, nil)
+	contradictionDesc = prometheus.NewDesc("weft_worker_contradiction", "1 for an engine that is not what the gateway is configured for, with both sides as the reason.", []string{"model", "worker", "reason"}, nil)
 	workerUpDesc      = prometheus.NewDesc("weft_worker_up", "Whether the engine is in rotation (1) or ejected because it failed (0).", []string{"model", "worker"}, nil)
 )
 
@@ -172,7 +173,7 @@ func (m *metrics) remove(g *generation) {
 
 // Describe implements prometheus.Collector.
 func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{runningDesc, waitingDesc, workerRunningDesc, workerBlocksDesc, workerPrefillDesc, workerTrustDesc, workerUpDesc} {
+	for _, d := range []*prometheus.Desc{runningDesc, waitingDesc, workerRunningDesc, workerBlocksDesc, workerPrefillDesc, workerTrustDesc, workerUpDesc, contradictionDesc} {
 		ch <- d
 	}
 }
@@ -220,5 +221,8 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 			up = 0
 		}
 		gauge(workerUpDesc, up, key.model, key.name)
+		if w.Contradiction != "" {
+			gauge(contradictionDesc, 1, key.model, key.name, strings.ToValidUTF8(w.Contradiction, "\uFFFD"))
+		}
 	}
 }

@@ -101,14 +101,14 @@ func Ask(ctx context.Context, address, key string) (*Engine, error) {
 
 // optional returns nil for the error of a request that the engine refused, unless it refused the key.
 func optional(err error) error {
-	if _, ok := errors.AsType[*apierr.Error](err); ok && !errors.Is(err, errKey) {
+	if _, ok := errors.AsType[*apierr.Error](err); ok && !errors.Is(err, ErrKey) {
 		return nil
 	}
 	return err
 }
 
-// errKey reports that the engine does not accept the key.
-var errKey = errors.New("the engine does not accept the key")
+// ErrKey reports that the engine does not accept the key.
+var ErrKey = errors.New("the engine does not accept the key")
 
 // get reads a JSON value.
 func (e *Engine) get(ctx context.Context, path string, to any) error {
@@ -141,7 +141,7 @@ func (e *Engine) do(ctx context.Context, method, path string, body []byte) ([]by
 	if err == nil && resp.StatusCode != http.StatusOK {
 		err = fmt.Errorf("HTTP %d: %w", resp.StatusCode, apierr.Parse(resp.StatusCode, out))
 		if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
-			err = fmt.Errorf("%w: %w", errKey, err)
+			err = fmt.Errorf("%w: %w", ErrKey, err)
 		}
 	}
 	return out, err

@@ -54,7 +54,7 @@ func (o *Options) models() ([]*Model, error) {
 	var list []*Model
 	for i := range all {
 		m := &all[i]
-		m.BlockSize = cmp.Or(m.BlockSize, 16)
+		m.BlockSize = cmp.Or(m.BlockSize, DefaultBlockSize)
 		switch {
 		case m.Name == "":
 			return nil, errors.New("serve: no model name")

@@ -19,7 +19,7 @@ func TestBlockSizeDiffers(t *testing.T) {
 	for size, want := range map[int32]int{4: 0, 8: 1} {
 		var log bytes.Buffer
 		x := index.New(4, nil)
-		s := newStream(x, x.AddWorker(index.Key{Instance: "e"}), &Engine{Copies: true}, slog.New(slog.NewTextHandler(&log, nil)))
+		s := newStream(x, &engine{id: x.AddWorker(index.Key{Instance: "e"})}, &Engine{Copies: true}, slog.New(slog.NewTextHandler(&log, nil)))
 		for seq := range uint64(3) {
 			s.Add(kvevent.Batch{Seq: seq, Events: []kvevent.Event{
 				{Kind: kvevent.Removed, BlockHashes: []uint64{7}},

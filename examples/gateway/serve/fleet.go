@@ -25,12 +25,11 @@ import (
 //
 // A request waits in the router's queue if all engines that could serve it have as many requests as they may. An engine
 // that fails is ejected: it gets no requests until a probe succeeds; see health.go. If all engines are ejected, requests are
-// placed on them nevertheless.
+// placed on them nevertheless, unless they contradict the configuration; see identity.go.
 type fleet struct {
 	router   *router.Router
 	engines  map[index.WorkerID]*engine
 	order    []*engine // as in Options
-	cancels  []func()  // cancel event subscriptions
 	idle     func()    // closes idle connections
 	log      *slog.Logger
 	patience time.Duration // time for which a request waits
@@ -49,6 +48,11 @@ type engine struct {
 	kind        upstream.Kind
 	trust       trust // judged under fleet.mu
 	adapters    []string
+	stream      *index.Stream
+	newStream   func() *index.Stream // returns a stream, which replaces the last one
+	follow      func() error         // subscribes to its events, which stream gets; nil if it sends none
+	cancel      func()               // of the subscription; may be nil
+	identity
 
 	health // under fleet.mu
 }
@@ -114,15 +118,22 @@ func (f *fleet) add(e *Engine, rt http.RoundTripper) error {
 	}
 	f.router.Update(id, time.Now(), func(w *policy.Worker) { w.Adapters = e.Adapters })
 	en := &engine{id: id, name: name, url: url, apiKey: e.APIKey, hints: hints, kind: kind, adapters: e.Adapters, client: newClient(rt)}
+	en.check, en.asking, en.checked = e.Check, make(slots, 1), time.Now()
+	if e.Unchecked {
+		en.doubts.Add(1)
+	}
 	f.engines[id], f.order = en, append(f.order, en)
-	if e.Events != nil {
-		cancel, err := e.Events(newStream(f.router.Index(), id, e, f.log.With("engine", name)))
-		if err != nil {
+	en.newStream = func() *index.Stream { return newStream(f.router.Index(), en, e, f.log.With("engine", name)) }
+	if en.stream = en.newStream(); e.Events == nil {
+		return nil
+	}
+	en.follow = func() (err error) {
+		if en.cancel, err = e.Events(en.stream); err != nil {
 			return fmt.Errorf("engine %q: events: %w", name, err)
 		}
-		f.cancels = append(f.cancels, cancel)
+		return nil
 	}
-	return nil
+	return en.follow()
 }
 
 // hasAdapter reports whether an engine has an adapter.
@@ -146,8 +157,10 @@ func newClient(rt http.RoundTripper) *http.Client {
 }
 
 func (f *fleet) close() {
-	for _, cancel := range f.cancels {
-		cancel()
+	for _, e := range f.order {
+		if e.cancel != nil {
+			e.cancel()
+		}
 	}
 	f.idle()
 }
@@ -209,13 +222,14 @@ func (f *fleet) placed(t *router.Ticket, begun time.Time) *placement {
 	return &placement{engine: f.engines[t.Decision().Worker], ticket: t, took: time.Since(begun)}
 }
 
-// enlist tells the router which engines take requests: those that are not ejected, or all if all are. f.mu must be held.
+// enlist tells the router which engines take requests: those that are not ejected, or, if all are, those that do not
+// contradict the configuration. f.mu must be held.
 func (f *fleet) enlist() {
 	all := !slices.ContainsFunc(f.order, func(e *engine) bool { return !e.ejected })
 	now := time.Now()
 	for _, e := range f.order {
 		down := ""
-		if e.ejected && !all {
+		if e.ejected && !all || e.contradiction != nil {
 			down = "down: " + e.why
 		}
 		f.router.Update(e.id, now, func(w *policy.Worker) { w.Down = down })

@@ -17,8 +17,8 @@ import (
 //	passive    an engine is ejected if it cannot be reached, if failedInRow requests in a row fail, or failedOf of the last
 //	           recent requests
 //	active     an engine is ejected if missedProbes probes of its /health fail in a row
-//	readmitted if, after a pause, a probe succeeds. The pause doubles with each ejection, until recent requests
-//	           succeed in a row
+//	readmitted if, after a pause, a probe succeeds and the engine is the one of the configuration (see identity.go). The pause
+//	           doubles with each ejection, until recent requests succeed in a row
 //
 // Only failures of the engine count. Invalid requests, overload and clients that disconnect do not.
 
@@ -58,6 +58,7 @@ func (f *fleet) succeeded(e *engine) {
 func (f *fleet) failed(e *engine, err error, unreachable bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	e.doubts.Add(1)
 	e.results = e.results<<1 | 1
 	inRow := bits.TrailingZeros32(^e.results)
 	if unreachable || inRow >= failedInRow || bits.OnesCount32(e.results&(1<<recent-1)) >= failedOf {
@@ -73,6 +74,9 @@ func (f *fleet) eject(e *engine, why string) {
 	e.pause = min(max(2*e.pause, minPause), maxPause)
 	e.ejected, e.why, e.until = true, why, time.Now().Add(e.pause)
 	f.enlist()
+	if e.follow == nil { // nothing else tells that its cache is empty, if it was restarted
+		e.stream.Reset("the engine was ejected")
+	}
 	f.log.Warn("engine ejected", "engine", e.name, "why", why, "pause", e.pause)
 }
 
@@ -84,6 +88,7 @@ func (f *fleet) probed(e *engine, err error) {
 	case err != nil && e.ejected:
 		e.until = time.Now().Add(e.pause)
 	case err != nil:
+		e.doubts.Add(1)
 		if e.missed++; e.missed >= missedProbes {
 			f.eject(e, err.Error())
 		}
@@ -130,7 +135,11 @@ func (f *fleet) watch(ctx context.Context, every time.Duration) {
 		for _, e := range f.order {
 			if f.due(e) {
 				wg.Go(func() {
+					f.renew(e)
 					err := e.probe(ctx)
+					if err == nil {
+						err = f.verify(ctx, e, checkInterval)
+					}
 					if ctx.Err() == nil {
 						f.probed(e, err)
 					}

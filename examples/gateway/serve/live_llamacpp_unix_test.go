@@ -7,6 +7,7 @@ package serve_test
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -336,7 +337,7 @@ func smolLM(t *testing.T, file string) *prompt.Model {
 
 // llamaGateway returns the address of a gateway for a llama.cpp, and its records.
 func llamaGateway(t *testing.T, l *liveLlama, model *prompt.Model, change func(*serve.Options)) (string, chan serve.Record) {
-	records := make(chan serve.Record, 1)
+	records := make(chan serve.Record, 256) // more than a test leaves unread
 	o := serve.Options{
 		Model: "smol", Prompts: model, Engines: []serve.Engine{{URL: l.url(), Kind: upstream.LlamaCPP{}}},
 		OnDone: func(r serve.Record) { records <- r },
@@ -555,6 +556,13 @@ func TestLiveLlamaCPPFailures(t *testing.T) {
 					url, records := llamaGateway(t, l, model, func(o *serve.Options) {
 						quick(o)
 						o.Engines[0].APIKey = f.key
+						o.Engines[0].Check = func(ctx context.Context) error {
+							e, err := upstream.Ask(ctx, l.url(), f.key)
+							if err == nil && f.name == "killed" && e.Models[0].Window != 32768 {
+								err = fmt.Errorf("%w: a window of %d tokens, not 32768", serve.ErrContradiction, e.Models[0].Window)
+							}
+							return err
+						}
 					})
 					if f.do != nil {
 						go func() {
@@ -591,14 +599,28 @@ func TestLiveLlamaCPPFailures(t *testing.T) {
 					if f.name != "killed" {
 						return
 					}
+					if path == livePaths[0] && !stream { // another engine at the same address, and then the same one
+						l.args = []string{"-c", "4096"}
+						l.start()
+						status, out := postJSON(t, url+path, llamaBody(path, question, 5, nil))
+						require.NotEqual(t, http.StatusOK, status)
+						table = append(table, fmt.Sprintf("%-16s %-21s stream=%-5t HTTP %d: %s", "other window", path, stream, status, out))
+						resp, err := http.Get(url + "/ready")
+						require.NoError(t, err)
+						ready, err := io.ReadAll(resp.Body)
+						require.NoError(t, err)
+						resp.Body.Close()
+						require.Contains(t, string(ready), "a window of 2048 tokens, not 32768")
+						table = append(table, fmt.Sprintf("%-16s /ready HTTP %d: %s", "other window", resp.StatusCode, strings.ReplaceAll(string(ready), "\n", " ")))
+						l.kill()
+						l.args = f.args
+					}
 					l.start() // again, at the same address
 					for until := time.Now().Add(10 * time.Second); ; time.Sleep(100 * time.Millisecond) {
 						status, out := postJSON(t, url+path, llamaBody(path, question, 5, nil))
 						if status == http.StatusOK {
-							<-records
 							break
 						}
-						<-records
 						require.True(t, time.Now().Before(until), out)
 					}
 				})

@@ -31,6 +31,8 @@ type WorkerStatus struct {
 	ActiveBlocks  int  // KV blocks of its requests, expected output included
 	PrefillTokens int  // prompt tokens that it must compute before the first tokens of its requests
 	Ejected       bool // it gets no requests, because it failed
+	// Contradiction is how the engine differs from the configuration, or "". It is then ejected.
+	Contradiction string
 	// Trust is the part of the prompt tokens estimated as cached that the engine, by its reports, has cached: 1 if it reports
 	// none. The default policy takes it into account.
 	Trust float64
@@ -62,7 +64,11 @@ func (f *fleet) status() Status {
 		l := loads[e.name]
 		n := l.Prefills + l.Decodes
 		s.Running += n
-		s.Workers = append(s.Workers, WorkerStatus{Name: e.name, Running: n, ActiveBlocks: l.Blocks, PrefillTokens: l.Tokens, Ejected: e.ejected, Trust: e.trust.value()})
+		w := WorkerStatus{Name: e.name, Running: n, ActiveBlocks: l.Blocks, PrefillTokens: l.Tokens, Ejected: e.ejected, Trust: e.trust.value()}
+		if e.contradiction != nil {
+			w.Contradiction = e.contradiction.Error()
+		}
+		s.Workers = append(s.Workers, w)
 	}
 	return s
 }

@@ -399,6 +399,9 @@ func (c *call) pump(ctx context.Context) error {
 // receive sends the prompt to the chosen engine and reads its output. fault is the error of the engine, err any other.
 func (c *call) receive(ctx context.Context, req *engineRequest) (fault, err error) {
 	e := c.place.engine
+	if fault := c.fleet.verify(ctx, e, 0); fault != nil {
+		return fault, nil
+	}
 	req.prepare(e.kind, c.tags[e.kind], c.choices[0].dec)
 	steps, fault := e.complete(ctx, c.unique, req, c.engineHints(ctx, e))
 	if fault != nil {

@@ -4,6 +4,7 @@ package serve
 
 import (
 	"cmp"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -100,13 +101,22 @@ func (g *Gateway) known(handle http.HandlerFunc) http.HandlerFunc {
 }
 
 // readiness reports whether requests have a chance: the gateway is not draining, and an engine is not ejected. /health
-// only reports that the process is alive.
+// only reports that the process is alive. Clients that may see the metrics also get a line for each engine that contradicts
+// the configuration.
 func (g *Gateway) readiness(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case g.draining():
 		http.Error(w, "draining", http.StatusServiceUnavailable)
 	case !g.ready():
 		http.Error(w, "no healthy engine", http.StatusServiceUnavailable)
+	}
+	if g.mayScrape(r) != nil {
+		return
+	}
+	for _, e := range g.Status("").Workers {
+		if e.Contradiction != "" {
+			fmt.Fprintf(w, "%s: %s\n", e.Name, e.Contradiction) // an error means that the client disconnected
+		}
 	}
 }
 

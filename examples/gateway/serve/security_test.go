@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -344,6 +345,110 @@ func TestReadmission(t *testing.T) {
 		s.down.Clear()
 		time.Sleep(2 * time.Minute)
 		require.Equal(t, 200, status(g, "/ready"))
+	})
+}
+
+// An engine that may have been restarted is checked before it gets requests. One that contradicts the configuration gets none,
+// even if there is no other, and is reported.
+func TestRestarted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var broken, other, hidden atomic.Bool
+		var checks atomic.Int64
+		s := &stub{answer: func(host string, _ *http.Request) (*http.Response, error) {
+			if broken.Load() {
+				return nil, errors.New("refused")
+			}
+			return answerOf(200, whole), nil
+		}}
+		var log bytes.Buffer
+		g := stubbed(t, 1, s, func(o *serve.Options) {
+			o.Engines[0].Unchecked = true
+			o.Engines[0].Check = func(context.Context) error {
+				checks.Add(1)
+				switch {
+				case broken.Load() || hidden.Load():
+					return errors.New("connection refused")
+				case other.Load():
+					return fmt.Errorf("%w: 32 there, 16 here", serve.ErrContradiction)
+				}
+				return nil
+			}
+			o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		})
+		defer g.Close()
+		code := func() int { return ask(t, g, apiCases[0], true).Code }
+		ready := func(remote string) (int, string) {
+			w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/ready", nil)
+			r.RemoteAddr = remote
+			g.ServeHTTP(w, r)
+			return w.Code, w.Body.String()
+		}
+		require.Equal(t, 200, code())
+		require.Equal(t, 200, code())
+		require.EqualValues(t, 1, checks.Load(), "before the first request")
+		time.Sleep(10 * time.Minute)
+		require.InDelta(t, 11, checks.Load(), 1, "now and then")
+
+		broken.Store(true) // it ends, and another one takes its place before the next probe
+		require.Equal(t, 502, code())
+		broken.Store(false)
+		other.Store(true)
+		before := s.count("e0")
+		require.Equal(t, 502, code())
+		require.Equal(t, 503, code(), "there is no engine")
+		time.Sleep(5 * time.Minute)
+		require.Equal(t, 503, code())
+		require.Equal(t, before, s.count("e0"), "it gets no request")
+		status, body := ready("127.0.0.1:1")
+		require.Equal(t, 503, status)
+		require.Contains(t, body, "e0: the engine contradicts the configuration: 32 there, 16 here")
+		_, body = ready("192.0.2.1:1")
+		require.NotContains(t, body, "32", "only for those who may see the metrics")
+		require.Contains(t, g.Status("").Workers[0].Contradiction, "32 there, 16 here")
+		require.Equal(t, 1, strings.Count(log.String(), "level=ERROR"), "it is logged once")
+
+		other.Store(false)
+		time.Sleep(2 * time.Minute)
+		require.Equal(t, 200, code())
+		status, body = ready("127.0.0.1:1")
+		require.Equal(t, 200, status)
+		require.Empty(t, body)
+
+		hidden.Store(true) // what cannot be asked for a while stays
+		time.Sleep(5 * time.Minute)
+		require.Equal(t, 200, code())
+		hidden.Store(false)
+		other.Store(true) // restarted between two probes
+		time.Sleep(2 * time.Minute)
+		require.Equal(t, 503, code())
+	})
+}
+
+// An engine without cache events loses its predictions when it is ejected, because it may have been restarted.
+func TestPredictionsEndWithTheEngine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var broken atomic.Bool
+		s := &stub{answer: func(host string, _ *http.Request) (*http.Response, error) {
+			if broken.Load() {
+				return nil, errors.New("refused")
+			}
+			return answerOf(200, whole), nil
+		}}
+		var last serve.Record
+		g := stubbed(t, 1, s, func(o *serve.Options) {
+			o.BlockSize = 4
+			o.OnDone = func(r serve.Record) { last = r }
+		})
+		defer g.Close()
+		for range 2 {
+			require.Equal(t, 200, ask(t, g, apiCases[0], true).Code)
+		}
+		require.Positive(t, last.Decision.CachedEstimate)
+		broken.Store(true)
+		require.Equal(t, 502, ask(t, g, apiCases[0], true).Code)
+		broken.Store(false)
+		require.Equal(t, 200, ask(t, g, apiCases[0], true).Code)
+		require.Zero(t, last.Decision.CachedEstimate)
 	})
 }
 

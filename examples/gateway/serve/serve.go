@@ -49,7 +49,7 @@ type Options struct {
 
 	MaxModelLen int   // prompt and output tokens per request; 0 means the window in Model's record, Prompts.Window(), or 131072. Records may set less
 	MaxChoices  int   // choices per chat request; 0 means 16
-	BlockSize   int   // tokens per cache block of the engines; 0 means 16
+	BlockSize   int   // tokens per cache block of the engines; 0 means DefaultBlockSize
 	MaxBody     int64 // bytes of a request body; 0 means 64 MiB
 	StoreBytes  int64 // memory for responses that requests may continue with previous_response_id; 0 means that none is stored
 	MemoBytes   int   // memory for the last requests of conversations; 0 means 256 MiB; see prompt.Memo
@@ -132,6 +132,9 @@ type Options struct {
 	Logger    *slog.Logger      // gets no text of requests and responses, and no keys; nil means no logs
 }
 
+// DefaultBlockSize is the number of tokens in a cache block if Options.BlockSize is 0: vLLM's default.
+const DefaultBlockSize = 16
+
 // Engine specifies a server behind the gateway.
 type Engine struct {
 	Name        string // unique; "" means the URL
@@ -154,6 +157,12 @@ type Engine struct {
 	Adapters []string
 	// Copies specifies that the events report every copy of a block, as vLLM's do; see index.StreamOptions.
 	Copies bool
+	// Check asks the engine what it is and compares that with the configuration. A difference is an error that matches
+	// ErrContradiction. The gateway calls Check before an engine that may have been restarted gets requests, and once a minute.
+	// After a contradiction, the engine gets none until Check succeeds. nil means that engines are not compared.
+	Check func(context.Context) error
+	// Unchecked specifies that Check has not succeeded yet: it is called before the first request.
+	Unchecked bool
 }
 
 // ToolCall is a complete tool call of the model.

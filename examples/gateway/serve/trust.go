@@ -13,14 +13,28 @@ import (
 
 // This file compares what the router estimated to be cached with what the engine reports, for each request. An engine that
 // has less than estimated, because its predictions outlive its cache or its events are misread, is trusted less: the
-// part of the prompt that it will probably lack is a cost.
+// part of the prompt that it will probably lack is a cost. If it often has less, what is known of its cache is dropped. A single
+// request corrects nothing: its events may be on their way, and the engine has just computed what it lacked.
 
 // trustAge is the number of requests after which most of the trust in an engine follows from later ones.
 const trustAge = 8
 
 // A trust is the expected part of the estimated tokens that an engine has cached. It is safe for concurrent use by
 // multiple goroutines.
-type trust struct{ lost atomic.Uint64 } // bits of 1 minus that part
+type trust struct {
+	lost atomic.Uint64 // bits of 1 minus that part
+
+	// Under fleet.mu:
+	low   bool // it was below lowTrust, and not above highTrust since
+	stale bool // what is known of the cache is to be dropped
+}
+
+// lowTrust is the trust at which what is known of a cache is dropped, after six requests in a row of which all was missing.
+// It happens again only if the trust was above highTrust meanwhile.
+const (
+	lowTrust  = 0.5
+	highTrust = 0.9
+)
 
 // value returns the part.
 func (t *trust) value() float64 { return 1 - math.Float64frombits(t.lost.Load()) }
@@ -48,7 +62,37 @@ func (t *trust) judge(estimate int, used event.Tokens, block int) (excess int64)
 func (f *fleet) judge(e *engine, estimate int, used event.Tokens, block int) int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return e.trust.judge(estimate, used, block)
+	excess := e.trust.judge(estimate, used, block)
+	switch v := e.trust.value(); {
+	case v > highTrust:
+		e.trust.low = false
+	case v < lowTrust && !e.trust.low:
+		e.trust.low, e.trust.stale = true, true
+	}
+	return excess
+}
+
+// renew drops what is known of the cache of an engine, if that is to be done, and subscribes to its events again, which begin
+// with those that it keeps. It must not be called concurrently for one engine.
+func (f *fleet) renew(e *engine) {
+	f.mu.Lock()
+	stale := e.trust.stale
+	e.trust.stale = false
+	f.mu.Unlock()
+	if !stale {
+		return
+	}
+	f.log.Warn("what is known of the engine's cache is dropped: it often had less", "engine", e.name)
+	if e.cancel != nil {
+		e.cancel()
+	}
+	e.stream = e.newStream() // what ended the subscription may have marked the old one
+	e.stream.Reset("the engine had fewer tokens cached than estimated")
+	if e.follow != nil {
+		if err := e.follow(); err != nil {
+			f.log.Error("no events from the engine", "engine", e.name, "err", err)
+		}
+	}
 }
 
 // trusting is a policy with costs in milliseconds that adds one for what engines will probably not have cached.

@@ -4,15 +4,72 @@ package serve_test
 
 import (
 	"fmt"
+	"math"
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/weft-go/weft/examples/engine/vllm"
 	"github.com/weft-go/weft/examples/gateway/serve"
+	"github.com/weft-go/weft/kvhash/index"
 )
+
+// What is known of an engine's cache, or predicted, is dropped if the engine often has less. Here it was replaced by another
+// one, and neither events nor probes tell.
+func TestDoubtfulCache(t *testing.T) {
+	for _, events := range []bool{true, false} {
+		t.Run(fmt.Sprint("events=", events), func(t *testing.T) {
+			var engine atomic.Pointer[vllm.Engine]
+			add := func() *vllm.Engine {
+				e := vllm.New(tok(), &vllm.Options{Model: "m", Speed: math.Inf(1), Script: say("Hello.")})
+				t.Cleanup(e.Close)
+				return e
+			}
+			engine.Store(add())
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { engine.Load().ServeHTTP(w, r) }))
+			defer s.Close()
+			r := start(t, 1, say(""), func(o *serve.Options) {
+				o.HealthInterval = 10 * time.Millisecond
+				o.Engines[0].URL, o.Engines[0].Events = s.URL, nil
+				if events {
+					o.Engines[0].Events = func(s *index.Stream) (func(), error) { return engine.Load().Events(s) }
+				}
+			})
+			asked := 0
+			ask := func(i int) serve.Record {
+				status, _, body := send(t, r.url+"/v1/chat/completions", apiCases[0].body(fmt.Sprint(i, strings.Repeat(" word", 400)), false))
+				require.Equal(t, 200, status, body)
+				asked++
+				return r.done(t, asked)[asked-1]
+			}
+			const n = 12
+			for i := range n {
+				ask(i)
+			}
+			engine.Store(add())
+			i := 0
+			for ; r.gateway.Status("").Workers[0].Trust >= 0.5; i++ {
+				require.Less(t, i, n-2)
+				require.Negative(t, ask(i).CacheExcess)
+			}
+			time.Sleep(200 * time.Millisecond) // until the next probe
+			for ; i < n; i++ {
+				rec := ask(i)
+				require.Less(t, rec.Decision.CachedEstimate, 200, "only what the prompts have in common")
+				require.GreaterOrEqual(t, rec.CacheExcess, int64(0))
+			}
+			rec := ask(n - 1)
+			require.Greater(t, rec.Decision.CachedEstimate, 200)
+			require.Zero(t, rec.CacheExcess)
+		})
+	}
+}
 
 // An engine that has nothing of what the router predicted is trusted less, until it has it again. Disagreement within a block
 // does not count.
