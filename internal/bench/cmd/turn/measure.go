@@ -133,20 +133,12 @@ func (r *run) costs(state string) ([]cost, error) {
 	for _, memory := range []bool{false, true} {
 		m := &meter{memory: memory}
 		sources := [2]source{{run: r, state: state, open: opens[0]}, {run: r, state: state, open: opens[1]}}
-		var sums [2][]cost
-		n := 0
-		var err error
-		if state == cold && !memory {
-			err = r.fill(&sources)
+		if !memory { // first as many turns that do not count; see internal/bench/README.md
+			if _, _, err := r.sums(&sources, new(meter)); err != nil {
+				return nil, err
+			}
 		}
-		for err == nil && !m.enough(n, r.turns) {
-			var turns int
-			turns, err = measureEach(&sources, m, &sums)
-			n += turns
-		}
-		for i := range sources {
-			sources[i].close()
-		}
+		sums, n, err := r.sums(&sources, m)
 		if err != nil {
 			return nil, err
 		}
@@ -166,16 +158,21 @@ func (r *run) costs(state string) ([]cost, error) {
 	return append(list, rest, total), nil
 }
 
-// fill runs as many turns as are measured, so that the caches and the heap have the size that they have in a server that
-// has run for a while. While they grow, the kernel has to clear each new page.
-func (r *run) fill(sources *[2]source) error {
-	var sums [2][]cost
-	for range r.turns {
-		if _, err := measureEach(sources, new(meter), &sums); err != nil {
-			return err
+// sums measures turns of new servers and returns the sums of their costs, and the number of turns.
+func (r *run) sums(sources *[2]source, m *meter) (sums [2][]cost, n int, err error) {
+	defer func() {
+		for i := range sources {
+			sources[i].close()
 		}
+	}()
+	for !m.enough(n, r.turns) {
+		turns, err := measureEach(sources, m, &sums)
+		if err != nil {
+			return sums, 0, err
+		}
+		n += turns
 	}
-	return nil
+	return sums, n, nil
 }
 
 // measureEach adds the costs of some turns of each source to sums and returns their number.
