@@ -56,3 +56,6 @@ func WrittenCalls(g *grammar.Grammar, calls []calltext.Call) string {
 
 // Boundaries returns the number of positions whose ids are known from earlier prompts or calls of Tokens.
 func (p *Prompt) Boundaries() int { return len(p.tokens.marks) }
+
+// Continues reports whether t uses the entry of an earlier request.
+func Continues(t *Turn) bool { return t.before != nil }

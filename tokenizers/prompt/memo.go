@@ -63,8 +63,9 @@ type entry struct {
 	node   *list.Element
 	bytes  int
 
-	req  *block.Request // nil if the turn did not decode it
-	size int            // of its body
+	req   *block.Request // nil if the turn did not decode it
+	body  []byte         // from which it was decoded
+	salts bool           // body names a cache salt
 
 	printer         *printer        // nil until the prompt is rendered
 	messages, tools []*jsonval.Part // as walked
@@ -112,18 +113,26 @@ type Turn struct {
 	next    *entry // of the prompt; nil in what the caller has
 	decoded *block.Request
 	fronts  []uint64 // of its body
-	size    int
+	body    []byte
+	salts   bool // body names a cache salt
 }
 
 // Decode decodes a request, as api.Decode does. The request takes ownership of body. It must not be edited after
-// [Turn.Render]. If a body names a cache salt that Turn was not called with, no entry is read for decoding.
+// [Turn.Render]. If a body names a cache salt that Turn was not called with, no entry is used for decoding.
 func (t *Turn) Decode(api *wire.API, body []byte, lim *block.Limits) (*block.Request, error) {
 	if t == nil {
 		return api.Decode(body, lim)
 	}
-	t.size, t.fronts = len(body), t.memo.fingerprints(body)
-	if t.owner.salt != "" || !namesSalt(body) {
-		t.find()
+	t.body, t.fronts = body, t.memo.fingerprints(body)
+	t.find()
+	if t.owner.salt == "" {
+		part := body
+		if t.before != nil && !t.before.salts {
+			part = changed(t.before.body, body, len(saltName)-1)
+		}
+		if t.salts = bytes.Contains(part, saltName); t.salts {
+			t.before = nil
+		}
 	}
 	var last *block.Request
 	if t.before != nil {
@@ -134,18 +143,27 @@ func (t *Turn) Decode(api *wire.API, body []byte, lim *block.Limits) (*block.Req
 	return req, err
 }
 
-// namesSalt reports whether a body contains cache_salt. It searches for the underscore, which is rare.
-func namesSalt(body []byte) bool {
-	for {
-		i := bytes.IndexByte(body, '_')
-		if i < 0 {
-			return false
+// saltName is in all bodies with a salt, of any API.
+var saltName = []byte("cache_salt")
+
+// changed returns body without what it has in common with an earlier one at its beginning and its end, but with margin
+// bytes of both.
+func changed(earlier, body []byte, margin int) []byte {
+	front := alike(min(len(earlier), len(body)), func(i, j int) bool { return bytes.Equal(earlier[i:j], body[i:j]) })
+	end := alike(min(len(earlier), len(body))-front, func(i, j int) bool {
+		return bytes.Equal(earlier[len(earlier)-j:len(earlier)-i], body[len(body)-j:len(body)-i])
+	})
+	return body[max(front-margin, 0):min(len(body)-end+margin, len(body))]
+}
+
+// alike returns the largest n up to limit such that the first n bytes are equal.
+func alike(limit int, equal func(from, to int) bool) (n int) {
+	for step := 4096; step > 0; step /= 16 {
+		for n+step <= limit && equal(n, n+step) {
+			n += step
 		}
-		if i > 0 && body[i-1] == 'e' && bytes.HasSuffix(body[:i], []byte("cache")) && bytes.HasPrefix(body[i+1:], []byte("salt")) {
-			return true
-		}
-		body = body[i+1:]
 	}
+	return n
 }
 
 // Bind sets the salt and the session of the request if they are only known from its body. A conversation is then also
@@ -287,7 +305,7 @@ func (m *Memo) remove(e *entry) {
 func (e *entry) memory() int {
 	n := 1<<10 + 40*len(e.messages) + 80*len(e.fronts) + e.kept + e.spelled.bytes()
 	if e.req != nil {
-		n += 2 * e.size
+		n += 2 * len(e.body)
 	}
 	for _, list := range [][]*jsonval.Part{e.messages, e.tools, e.fitted} {
 		for _, p := range list {
@@ -303,13 +321,13 @@ func (t *Turn) Render(model *Model, req *block.Request, now time.Time) (*Prompt,
 		return model.Render(req, now)
 	}
 	own := *t // of the prompt, so that its ids belong to its entry, also if the turn renders another one meanwhile
-	own.next = &entry{fronts: t.fronts, size: t.size}
+	own.next = &entry{fronts: t.fronts}
 	p, err := model.render(req, now, &own)
 	if err != nil || own.next.printer == nil {
 		return p, err
 	}
 	if t.decoded == req {
-		own.next.req = req
+		own.next.req, own.next.body, own.next.salts = req, t.body, t.salts
 	}
 	own.store()
 	p.turn = &own

@@ -73,31 +73,35 @@ const spare = 8
 func (t *tokens) next(p *Prompt) *tokens {
 	c := p.model.cache
 	text := p.encoded()
+	buf, _ := idBuffers.Get().(*[]uint32)
+	if buf == nil {
+		buf = new([]uint32)
+	}
+	defer idBuffers.Put(buf)
 	if t == nil || t.namespace != p.Namespace {
-		ids, cuts, _ := c.AppendEncodeAfter(nil, nil, nil, 0, p.Namespace, text, p.Segments)
+		ids, cuts, _ := c.AppendEncodeAfter((*buf)[:0], nil, nil, 0, p.Namespace, text, p.Segments)
+		*buf = ids
+		ids = append(roomFor(len(ids)), ids...)
 		return &tokens{list: &tokenList{ids: ids}, ids: ids, cuts: cuts, namespace: p.Namespace, text: text}
 	}
 	same := 0
 	if text != "" && unsafe.StringData(text) == unsafe.StringData(t.text) { // the template appended to the text of t
 		same = min(len(text), len(t.text))
 	}
-	buf, _ := idBuffers.Get().(*[]uint32)
-	if buf == nil {
-		buf = new([]uint32)
-	}
-	defer idBuffers.Put(buf)
 	ids, cuts, skipped := c.AppendEncodeAfter((*buf)[:0], make([]cache.Prefix, 0, len(t.cuts)+4), t.cuts, same, p.Namespace, text, p.Segments)
 	*buf = ids
 	l := t.list
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := skipped + len(ids)
-	if known := len(t.ids) - skipped; known >= 0 && known <= len(ids) && slices.Equal(t.ids[skipped:], ids[:known]) && len(l.ids) == len(t.ids) && cap(l.ids) >= n {
+	if known := len(t.ids) - skipped; known >= 0 && known <= len(ids) && slices.Equal(t.ids[skipped:], ids[:known]) && len(l.ids) == len(t.ids) {
+		if cap(l.ids) < n {
+			l.ids = append(roomFor(n), l.ids...)
+		}
 		l.ids = append(l.ids, ids[known:]...)
 		return &tokens{l, l.ids[:n:n], cuts, p.Namespace, text, len(t.ids), t.shared(len(t.ids), same)}
 	}
-	all := make([]uint32, 0, n+n/spare+256)
-	all = append(append(all, t.ids[:skipped]...), ids...)
+	all := append(append(roomFor(n), t.ids[:skipped]...), ids...)
 	known := skipped
 	for known < n && known < len(t.ids) && all[known] == t.ids[known] {
 		known++
@@ -106,6 +110,9 @@ func (t *tokens) next(p *Prompt) *tokens {
 	next.text, next.n = l.printed(known)
 	return &tokens{next, all[:n:n], cuts, p.Namespace, text, known, t.shared(known, same)}
 }
+
+// roomFor returns an empty list with room for n ids and those of the next turns.
+func roomFor(n int) []uint32 { return make([]uint32, 0, n+n/spare+256) }
 
 // encoded returns the text of the segments if it is Text, and in its memory, as the template left it. Otherwise it returns "".
 func (p *Prompt) encoded() string {

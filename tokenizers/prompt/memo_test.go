@@ -283,6 +283,31 @@ func TestMemoConcurrent(t *testing.T) {
 	wg.Wait()
 }
 
+// A request that names a cache salt is not decoded with the help of one that does not, wherever the two differ.
+func TestMemoSalt(t *testing.T) {
+	m, memo := echoModel(t), prompt.NewMemo(0)
+	talk := strings.Repeat("say ", 3000)
+	body := func(text, end string) []byte {
+		return fmt.Appendf(nil, `{"model":"m","messages":[{"role":"user","content":%q},{"role":"user","content":%q}]%s}`, talk, text, end)
+	}
+	continues := func(body []byte) bool {
+		turn := memo.Turn("", "", "")
+		req, err := turn.Decode(wire.Chat, body, nil)
+		require.NoError(t, err)
+		used := prompt.Continues(turn)
+		_, err = turn.Render(m, req, time.Now())
+		require.NoError(t, err)
+		return used
+	}
+	require.False(t, continues(body("a", "")))
+	require.True(t, continues(body("a", `,"cache_s":1`)))
+	for _, end := range []string{`,"cache_salt":"x"`, `,"cache_sa":1,"cache_salt":"x"`, `,"a_cache_salt":"x","cache_s":1`} {
+		require.False(t, continues(body("a", end)), end)
+		require.False(t, continues(body("a", end)), "the earlier request names it too")
+		require.True(t, continues(body("b", "")), end)
+	}
+}
+
 // TestMemoEviction adds conversations until the memo is full many times over.
 func TestMemoEviction(t *testing.T) {
 	m := echoModel(t)

@@ -4,10 +4,12 @@ package prompt
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"sort"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/chat"
@@ -106,6 +108,14 @@ func (p *Prompt) Tokens(tok *tokenizers.Tokenizer, marks []Mark, ids []uint32, c
 	s, done := tok.NewStream(false, nil), 0
 	single := 0 // the ids before this one are decoded one by one
 	var text []byte
+	inBlocks := tok == p.model.tok && p.model.blocks
+	if n := len(ids) - decodeBlock; inBlocks && n > 0 { // the marks of a conversation are near its end
+		text = tok.AppendDecode(text[:0], ids[n:], false)
+		at := len(p.Text) - len(text)
+		if at >= 0 && at < len(p.Text) && p.Text[at:] == string(text) && utf8.RuneStart(p.Text[at]) && (len(cuts) == 0 || cuts[len(cuts)-1].Bytes <= at) {
+			cuts = append(slices.Clip(cuts), cache.Prefix{Bytes: at, Tokens: n})
+		}
+	}
 	for n := 0; n < len(ids) && k < len(marks); n++ {
 		if i := slices.IndexFunc(boundaries, func(b boundary) bool { return b.at == marks[k].Byte }); i >= 0 {
 			until(boundaries[i].end, boundaries[i].ids)
@@ -118,7 +128,7 @@ func (p *Prompt) Tokens(tok *tokenizers.Tokenizer, marks []Mark, ids []uint32, c
 				done, n = cuts[i-1].Bytes, cuts[i-1].Tokens
 			}
 		}
-		if n >= single && n > 0 && s.Held() == 0 && tok == p.model.tok && p.model.blocks {
+		if n >= single && n > 0 && s.Held() == 0 && inBlocks {
 			block := ids[n:min(n+decodeBlock, len(ids))]
 			text = tok.AppendDecode(text[:0], block, false)
 			if len(text) <= marks[k].Byte-done && p.Text[done:done+len(text)] == string(text) {
@@ -187,17 +197,23 @@ type element struct {
 	rest          string // rest of the path
 }
 
+// number reads an index and the bracket after it. It returns -1 if there is none.
+func number(s string) (n int, rest string) {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == ']' && i > 0:
+			return n, s[i+1:]
+		case c < '0' || c > '9' || n > math.MaxInt32:
+			return -1, ""
+		}
+		n = 10*n + int(s[i]-'0')
+	}
+	return -1, ""
+}
+
 // elementOf parses a path such as messages[2].tool_calls[0].function.name.
 func elementOf(path string) element {
 	e := element{tool: -1, message: -1, index: -1}
-	number := func(s string) (int, string) {
-		digits, rest, ok := strings.Cut(s, "]")
-		n, err := strconv.Atoi(digits)
-		if !ok || err != nil {
-			return -1, ""
-		}
-		return n, rest
-	}
 	if s, ok := strings.CutPrefix(path, "tools["); ok {
 		e.tool, e.rest = number(s)
 		return e
