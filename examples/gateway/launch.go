@@ -52,7 +52,7 @@ var harnesses = []harness{
 		configure: func(g *endpoint) (env, args []string) {
 			set := []string{
 				"model=" + quote(g.model), `model_provider="weft"`,
-				fmt.Sprintf(`model_providers.weft={name="weft",base_url=%s,env_key="WEFT_KEY",wire_api="responses"}`, quote(g.url+"/v1")),
+				fmt.Sprintf(`model_providers.weft={name="weft",base_url=%s,env_key="WEFT_KEY",wire_api="responses",supports_websockets=true}`, quote(g.url+"/v1")),
 			}
 			if g.window > 0 {
 				set = append(set, fmt.Sprintf("model_context_window=%d", g.window))

@@ -180,6 +180,8 @@ func TestLiveClients(t *testing.T) {
 	}{
 		{"claude", "@anthropic-ai/claude-code", []string{"-p", ask, "--output-format", "stream-json", "--verbose", "--allowedTools", "Bash,Write,Read,Edit"}},
 		{"codex", "@openai/codex", []string{"exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "--json", ask}},
+		{"codex without WebSocket", "@openai/codex", []string{"-c", "model_providers.weft.supports_websockets=false",
+			"exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "--json", ask}},
 		{"opencode", "opencode-ai", []string{"run", "--pure", "--auto", "--format", "json", ask}},
 		{"pi", "@mariozechner/pi-coding-agent", []string{"-p", "--mode", "json", "--no-session", ask}},
 		{"qwen", "@qwen-code/qwen-code", []string{"--yolo", "--output-format", "stream-json", ask}},
@@ -191,6 +193,7 @@ func TestLiveClients(t *testing.T) {
 			}
 			var version struct{ Version string }
 			require.NoError(t, json.Unmarshal(meta, &version))
+			harness, _, _ := strings.Cut(c.name, " ")
 			home, work := t.TempDir(), t.TempDir()
 			var requests []string
 			e := vllm.New(mini.Load(), &vllm.Options{Model: "played", Speed: math.Inf(1), Script: play, Logger: slog.New(slog.DiscardHandler)})
@@ -202,10 +205,10 @@ func TestLiveClients(t *testing.T) {
 			out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".").CombinedOutput()
 			require.NoError(t, err, "%s", out)
 			log := filepath.Join(home, "gateway.log")
-			args := []string{"-engine", url, "-log-file", log, "launch", c.name, "--"}
+			args := []string{"-engine", url, "-log-file", log, "launch", harness, "--"}
 			for _, a := range c.args {
 				if a == ask {
-					a = fmt.Sprintf(ask, c.name)
+					a = fmt.Sprintf(ask, harness)
 				}
 				args = append(args, a)
 			}
@@ -231,9 +234,14 @@ func TestLiveClients(t *testing.T) {
 			require.NoError(t, err, "%s\n%s", out, text)
 			note, err := os.ReadFile(filepath.Join(work, "note.txt"))
 			require.NoError(t, err, "%s\n%s", out, text)
-			require.Equal(t, "weft-"+c.name+"\n", string(note))
-			require.Contains(t, string(out), "done: note.txt has weft-"+c.name)
+			require.Equal(t, "weft-"+harness+"\n", string(note))
+			require.Contains(t, string(out), "done: note.txt has weft-"+harness)
 			require.NotContains(t, string(text), "request refused")
+			socket := c.name == "codex"
+			require.Equal(t, socket, strings.Contains(string(text), "connection upgraded"), "%s", text)
+			for _, line := range requests {
+				require.Equal(t, socket, strings.Contains(line, "continued=true"), "the first one continues a warm-up: %s", line)
+			}
 			t.Logf("%s %s: %d requests, %.1f s", c.pkg, version.Version, len(requests), took.Seconds())
 		})
 	}

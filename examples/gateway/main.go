@@ -172,7 +172,8 @@ type program struct {
 	level   slog.LevelVar // of log
 	signer  *replay.Signer
 	metrics *metrics
-	key     string // of the harness that was launched, or ""
+	store   serve.Store // of responses
+	key     string      // of the harness that was launched, or ""
 
 	certificate atomic.Pointer[tls.Certificate] // nil without TLS
 
@@ -260,7 +261,7 @@ func (p *program) start(ctx context.Context, c *config) (_ *generation, err erro
 	opt := serve.Options{
 		Model: first.Name, Aliases: first.Aliases, Models: first.Records, Prompts: first.Prompts, Engines: first.Engines, Placement: first.Placement,
 		MaxModelLen: first.MaxModelLen, BlockSize: first.BlockSize, More: all[1:], AnyModel: !c.StrictModels,
-		MaxChoices: c.MaxChoices, MemoBytes: c.MemoMB << 20, StoreBytes: int64(c.StoreMB) << 20,
+		MaxChoices: c.MaxChoices, MemoBytes: c.MemoMB << 20,
 		StripPreamble: c.StripPreamble, ToolDispatch: c.ToolDispatch, ReasoningDispatch: c.ReasoningDispatch, CallsInReasoning: c.CallsInReasoning,
 		Relocate: c.Relocate, SortTools: c.SortTools,
 		Policy: policy, Policies: who.policies, Shared: who.shared, Keys: who.keys, Anonymous: c.Anonymous,
@@ -274,9 +275,13 @@ func (p *program) start(ctx context.Context, c *config) (_ *generation, err erro
 		opt.Metrics, opt.MetricsOpen = p.metrics.handler(p.log), c.Metrics == "open"
 	}
 	opt.Version = cli.Version()
+	if c.StoreMB > 0 {
+		opt.Store = &p.store
+	}
 	if g.gateway, err = serve.New(&opt); err != nil {
 		return nil, err
 	}
+	p.store.Resize(int64(c.StoreMB) << 20)
 	g.models, g.window = modelNames(&opt), cmp.Or(first.MaxModelLen, first.Prompts.Window(), 131072)
 	p.metrics.add(g)
 	g.ends = append(g.ends, func() { p.metrics.remove(g) })

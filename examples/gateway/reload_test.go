@@ -193,3 +193,40 @@ func TestLog(t *testing.T) {
 	require.NoError(t, <-ended)
 	require.Contains(t, sink.await(t, "gateway draining"), `"grace":"30s"`)
 }
+
+// TestReloadKeepsResponses checks that SIGHUP keeps stored responses, as many as the new limit permits.
+func TestReloadKeepsResponses(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "gateway.yaml")
+	configure := func(size int) {
+		t.Helper()
+		require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, "model: m\nlisten: 127.0.0.1:0\ntool_call_parser: hermes\nengines: [{kind: embedded, url: local}]\nstore_mb: %d\n", size), 0o600))
+	}
+	configure(1)
+	sink := &logSink{lines: make(chan string, 1000)}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	addr, ended := make(chan string, 1), make(chan error, 1)
+	go func() {
+		ended <- run(ctx, []string{"-config", file}, io.Discard, sink, func(a string) { addr <- a })
+	}()
+	url := "http://" + <-addr + "/v1/responses"
+	resp, err := http.Post(url, "application/json", strings.NewReader(`{"model":"m","max_output_tokens":1,"input":"x"}`))
+	require.NoError(t, err)
+	var response struct{ ID string }
+	require.NoError(t, json.NewDecoder(resp.Body).Decode(&response))
+	resp.Body.Close()
+	self, err := os.FindProcess(os.Getpid())
+	require.NoError(t, err)
+	for _, tt := range []struct{ size, want int }{{2, 200}, {0, 404}, {1, 404}} {
+		configure(tt.size)
+		require.NoError(t, self.Signal(syscall.SIGHUP))
+		sink.await(t, "configuration reloaded")
+		resp, err := http.Get(url + "/" + response.ID)
+		require.NoError(t, err)
+		resp.Body.Close()
+		require.Equal(t, tt.want, resp.StatusCode)
+	}
+	http.DefaultClient.CloseIdleConnections()
+	cancel()
+	require.NoError(t, <-ended)
+}

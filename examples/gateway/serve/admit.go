@@ -28,6 +28,7 @@ var errTooMany = errors.New("serve: too many requests")
 // newCall returns the state of a request.
 func (g *Gateway) newCall(w http.ResponseWriter, r *http.Request, a *wire.API) *call {
 	c := &call{g: g, api: a, id: g.requestID(w, r, a), unique: g.newID(), begun: time.Now(), memory: share{of: &g.memory}, compact: r.URL.Path == compactPath}
+	c.lane, _ = r.Context().Value(laneKey{}).(*lane)
 	c.rec = Record{RequestID: c.id, EngineRequestID: c.unique, API: a.String()}
 	return c
 }

@@ -14,6 +14,7 @@
 //
 //	POST /v1/chat/completions   POST /v1/responses                 POST /v1/messages
 //	                            POST /v1/responses/input_tokens    POST /v1/messages/count_tokens
+//	                            GET, DELETE /v1/responses/{id}     GET  /v1/responses/{id}/input_items
 //	POST /v1/tokenize           POST /v1/detokenize
 //	GET  /v1/models             GET  /v1/models/{id}               GET  /health  GET /ready  HEAD /
 //	                                                               GET  /metrics, if Options.Metrics is set
@@ -23,7 +24,10 @@
 // GET /v1/models lists the models in the form of OpenAI, Anthropic or Codex, depending on the client; see package
 // catalog. A request may use any listed name, and with Options.AnyModel any name; its response contains the same name.
 //
-// GET /v1/responses with an upgrade to WebSocket gets status 426, which makes Codex fall back to HTTP immediately.
+// GET /v1/responses with an upgrade to WebSocket opens a connection of which each response.create message is served like
+// a POST, with the same limits; see websocket.go. Fields without effect are only in the log there. Options.Store has the
+// stored responses.
+//
 // Unknown query parameters (?beta=true), unknown headers and unknown fields are ignored; unknown roles are refused.
 // Bodies may be compressed with gzip or zstd; their size limit applies before and after decompression.
 //

@@ -46,7 +46,7 @@ func TestFidelity(t *testing.T) {
 		{"messages", "count_tokens", nil, "TestSmallEndpoints"},
 		{"messages", "error event mid-stream", nil, "TestEngineFailures"},
 		{"messages", "[DONE] leaks", noDone, ""},
-		{"responses", "426 for a WebSocket upgrade", nil, "TestSmallEndpoints"},
+		{"responses", "WebSocket", nil, "TestSocket"},
 		{"responses", "code context_length_exceeded", contextLengthCode, ""},
 		{"responses", "no store, no previous_response_id", nil, "TestStatefulRequestsRefused"},
 		{"responses", "keep-alives as comments, no invented event types", nil, "TestKeepAlive"},

@@ -78,7 +78,7 @@ func (c *call) ignore() {
 	}
 	switch c.req.API() {
 	case block.Responses:
-		if string(c.req.Field("store")) == "true" && c.g.store == nil {
+		if string(c.req.Field("store")) == "true" && c.g.opt.Store == nil {
 			c.ignored = append(c.ignored, "store")
 		}
 		if n := c.req.Params().Sampling.TopLogprobs; n != nil && *n != 0 && !includesLogprobs(c.req) {

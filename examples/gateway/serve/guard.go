@@ -44,7 +44,13 @@ func (g *Gateway) guard(h http.Header, r *http.Request) error {
 			return forbidden(fmt.Sprintf("The host %.100q is not a name of this server, which listens on a loopback address.", r.Host))
 		}
 	}
-	if err := g.origins.Check(r); err != nil {
+	check := r
+	if isUpgrade(r) { // the check is for requests that change something
+		post := *r
+		post.Method = http.MethodPost
+		check = &post
+	}
+	if err := g.origins.Check(check); err != nil {
 		return forbidden(fmt.Sprintf("Requests of web pages of the origin %.100q are not permitted.", r.Header.Get("Origin")))
 	}
 	return nil
@@ -66,7 +72,7 @@ func (g *Gateway) cors(w http.ResponseWriter, r *http.Request) (preflight bool) 
 	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
 		return false
 	}
-	h.Set("Access-Control-Allow-Methods", "GET, POST")
+	h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
 	h.Set("Access-Control-Allow-Headers", r.Header.Get("Access-Control-Request-Headers"))
 	h.Set("Access-Control-Max-Age", "600")
 	w.WriteHeader(http.StatusNoContent)
@@ -93,6 +99,11 @@ func isLoopback(host string) bool {
 	}
 	ip, err := netip.ParseAddr(h)
 	return err == nil && ip.Unmap().IsLoopback()
+}
+
+// isUpgrade reports whether a request asks for WebSocket.
+func isUpgrade(r *http.Request) bool {
+	return r.Method == http.MethodGet && strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
 }
 
 // isProbe reports whether a request asks for the state of the gateway, also while it drains.

@@ -61,7 +61,10 @@ type call struct {
 	logprobs    *int                     // candidates per token whose log probabilities the client gets; nil means none
 	compact     bool                     // the response is a summary of the conversation
 	joined      bool                     // the request continues a stored conversation
-	items       []byte                   // input to store with the response; nil if it is not stored
+	stored      bool                     // the response is stored
+	input       []byte                   // all input, if the response may be continued
+	lane        *lane                    // of the request in its WebSocket connection; nil over HTTP
+	warm        bool                     // the request only prepares the next one of its lane
 	ignored     []string                 // fields of the request without effect
 	route       router.Request
 	place       *placement
@@ -94,11 +97,15 @@ func (g *Gateway) respond(w http.ResponseWriter, r *http.Request, a *wire.API) {
 	}
 	defer c.release()
 	err := c.read(w, r)
-	if err == nil {
+	if err == nil && !c.warm {
 		err = c.constrain()
 	}
 	if err != nil {
 		c.decline(w, r, err)
+		return
+	}
+	if c.warm {
+		c.answerWarm(w)
 		return
 	}
 	c.client.spend(c.begun, len(c.prompt))
@@ -168,6 +175,9 @@ func (c *call) read(w http.ResponseWriter, r *http.Request) error {
 	turn.Bind(c.route.Intent.Salt, c.route.Intent.Session.ID)
 	if c.text, err = turn.Render(c.model, c.req, time.Now()); c.text != nil {
 		c.note(c.text.Losses)
+	}
+	if err != nil && c.warm { // some templates need a message of the user
+		return nil
 	}
 	if err != nil {
 		return err
@@ -553,7 +563,7 @@ func (c *call) finish(ctx context.Context, err error) {
 		c.leave((*router.Ticket).Cancel)
 	}
 	c.g.opt.Logger.Info("request done", "request", c.id, "engine_request", c.unique, "key", c.client.name(), "api", c.rec.API, "worker", c.rec.Worker, "why", c.rec.Decision.Why(),
-		"prompt", len(c.prompt), "cached", u.Cached, "output", u.Output, "finish", c.rec.Finish, "ms", c.rec.Total.Milliseconds(), "err", loggable(err))
+		"prompt", len(c.prompt), "cached", u.Cached, "output", u.Output, "finish", c.rec.Finish, "continued", c.joined, "ms", c.rec.Total.Milliseconds(), "err", loggable(err))
 	if c.g.opt.OnDone != nil {
 		c.g.opt.OnDone(c.rec)
 	}

@@ -26,9 +26,8 @@ func (g *Gateway) routes() *http.ServeMux {
 			switch {
 			case r.Method == http.MethodPost:
 				handle(w, r)
-			case path == wire.Responses.Path() && strings.EqualFold(r.Header.Get("Upgrade"), "websocket"):
-				w.Header().Set("Upgrade", "HTTP/1.1")
-				g.refuse(w, r, a, &apierr.Error{Why: event.Invalid, Status: http.StatusUpgradeRequired, Message: "Use POST: this server has no WebSocket."})
+			case path == wire.Responses.Path() && isUpgrade(r):
+				g.connect(w, r)
 			default:
 				w.Header().Set("Allow", http.MethodPost)
 				g.refuse(w, r, a, &apierr.Error{Why: event.Invalid, Code: "method_not_allowed", Message: "Use POST " + path + "."})
@@ -39,6 +38,8 @@ func (g *Gateway) routes() *http.ServeMux {
 		post(a, a.Path(), func(w http.ResponseWriter, r *http.Request) { g.respond(w, r, a) })
 	}
 	post(wire.Responses, compactPath, func(w http.ResponseWriter, r *http.Request) { g.respond(w, r, wire.Responses) })
+	m.HandleFunc("/v1/responses/{id}", g.oneResponse)
+	m.HandleFunc("GET /v1/responses/{id}/input_items", g.inputItems)
 	post(wire.Completions, "/v1/embeddings", g.embed)
 	post(wire.Messages, "/v1/messages/count_tokens", g.count(wire.Messages, messages.AppendTokenCount))
 	post(wire.Responses, "/v1/responses/input_tokens", g.count(wire.Responses, responses.AppendTokenCount))

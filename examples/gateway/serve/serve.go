@@ -51,7 +51,10 @@ type Options struct {
 	MaxChoices  int   // choices per chat request; 0 means 16
 	BlockSize   int   // tokens per cache block of the engines; 0 means DefaultBlockSize
 	MaxBody     int64 // bytes of a request body; 0 means 64 MiB
-	StoreBytes  int64 // memory for responses that requests may continue with previous_response_id; 0 means that none is stored
+	// Store keeps responses that clients may get and continue with previous_response_id; nil means that none is stored.
+	// Gateways may share it, so that a gateway that replaces another one has its responses.
+	Store       *Store
+	SocketBytes int64 // memory for the last responses of WebSocket connections; 0 means 256 MiB
 	MemoBytes   int   // memory for the last requests of conversations; 0 means 256 MiB; see prompt.Memo
 
 	StripPreamble bool // remove the billing header that harnesses put before the system text
@@ -233,7 +236,7 @@ type Gateway struct {
 	models      *catalog.Catalog
 	histories   *histories      // the last prompt of each recent session
 	memo        *prompt.Memo    // of conversations, to render only what is new
-	store       *store          // of responses; nil if none is stored
+	recent      Store           // last responses of connections
 	ctx         context.Context // ends at Close
 	cancel      context.CancelCauseFunc
 
@@ -244,11 +247,13 @@ type Gateway struct {
 	memory  budget
 	work    slots                   // for decoding, rendering and encoding
 	running atomic.Int64            // admitted requests
+	sockets atomic.Int64            // WebSocket connections
 	next    atomic.Pointer[Gateway] // the one that replaced this one in a Server, or nil
 
 	mu      sync.Mutex
 	ids     uint64
 	drain   bool
+	leaving chan struct{} // closed when drain is set
 	done    bool
 	serving int            // running handlers
 	quiet   chan struct{}  // closed when draining and serving is 0
@@ -278,8 +283,8 @@ func New(o *Options) (*Gateway, error) {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
 	switch {
-	case opt.MaxChoices < 0 || opt.MaxBody < 0 || opt.MemoBytes < 0 || opt.StoreBytes < 0:
-		return nil, errors.New("serve: MaxChoices, MaxBody, MemoBytes and StoreBytes must not be negative")
+	case opt.MaxChoices < 0 || opt.MaxBody < 0 || opt.MemoBytes < 0 || opt.SocketBytes < 0:
+		return nil, errors.New("serve: MaxChoices, MaxBody, MemoBytes and SocketBytes must not be negative")
 	case opt.KeepAlive < 0 || opt.BodyTimeout < 0 || opt.WriteTimeout < 0 || opt.EngineSilence < 0 || opt.QueueTimeout < 0:
 		return nil, errors.New("serve: KeepAlive, BodyTimeout, WriteTimeout, EngineSilence and QueueTimeout must not be negative")
 	case opt.MaxRequests < 0 || opt.MaxQueue < 0 || opt.MaxMemory < 0:
@@ -305,14 +310,15 @@ func New(o *Options) (*Gateway, error) {
 			return nil, fmt.Errorf("serve: %w", err)
 		}
 	}
-	g.memo, g.store = prompt.NewMemo(opt.MemoBytes), newStore(opt.StoreBytes)
+	g.memo = prompt.NewMemo(opt.MemoBytes)
+	g.recent.Resize(cmp.Or(opt.SocketBytes, 256<<20))
 	if g.histories, err = newHistories(); err != nil {
 		return nil, fmt.Errorf("serve: %w", err)
 	}
 	g.idPrefix = strconv.FormatInt(time.Now().UnixNano(), 36)
 	g.memory.free.Store(opt.MaxMemory)
 	g.work = make(slots, runtime.GOMAXPROCS(0))
-	g.quiet = make(chan struct{})
+	g.leaving, g.quiet = make(chan struct{}), make(chan struct{})
 	g.ctx, g.cancel = context.WithCancelCause(context.Background())
 	g.mux = g.routes()
 	for _, m := range models {
@@ -333,10 +339,7 @@ func New(o *Options) (*Gateway, error) {
 // requests have ended or ctx ends. It returns the cause of ctx if requests are still running. Call Close afterwards.
 func (g *Gateway) Drain(ctx context.Context) error {
 	g.mu.Lock()
-	if !g.drain {
-		g.drain = true
-		g.settle()
-	}
+	g.leave()
 	g.mu.Unlock()
 	select {
 	case <-g.quiet:
@@ -344,6 +347,15 @@ func (g *Gateway) Drain(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// leave begins to drain. g.mu must be held.
+func (g *Gateway) leave() {
+	if !g.drain {
+		g.drain = true
+		close(g.leaving)
+	}
+	g.settle()
 }
 
 // settle ends Drain if no request is running. g.mu must be held.
@@ -369,8 +381,8 @@ func (g *Gateway) draining() bool {
 func (g *Gateway) Close() {
 	g.mu.Lock()
 	first := !g.done
-	g.drain, g.done = true, true
-	g.settle()
+	g.done = true
+	g.leave()
 	g.mu.Unlock()
 	g.cancel(errClosed)
 	g.busy.Wait()

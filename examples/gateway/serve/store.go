@@ -4,8 +4,15 @@ package serve
 
 import (
 	"bytes"
+	"cmp"
 	"container/list"
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
 	"sync"
 
 	"github.com/weft-go/weft/protocols/apierr"
@@ -13,158 +20,341 @@ import (
 	"github.com/weft-go/weft/protocols/wire"
 )
 
-// This file stores conversations of the Responses API, so that a client can send previous_response_id and what is new:
+// This file stores responses of the Responses API, so that a client can send previous_response_id and what is new:
 //
-//	join   completes the input of a request
-//	keep   stores a response, with the input that led to it
+//	join        completes the input of a request
+//	keep        stores a response, with the input that led to it
+//	stored      returns or deletes a response
+//	inputItems  lists the input of a response
 
-// A store holds conversations in memory, up to a number of bytes; those that were not used for longest go first. It is safe
-// for concurrent use by multiple goroutines.
-type store struct {
-	limit int64 // bytes
-
+// A Store holds responses in memory, up to a number of bytes; those that were not used for longest go first. Each key and
+// tenant has its own. The zero Store keeps none; see Resize. It is safe for concurrent use by multiple goroutines.
+type Store struct {
 	mu     sync.Mutex
+	limit  int64 // bytes
 	bytes  int64
 	byID   map[storeKey]*list.Element
 	recent list.List // of *stored, most recent first
 }
 
-// A storeKey identifies a response. One client never gets the response of another.
+// A storeKey identifies a response. One client never gets the response of another. A key of the next configuration with
+// the same secret is the same client.
 type storeKey struct {
 	tenant string
-	client *client
+	secret [sha256.Size]byte // digest of the API key; zero without one
+	socket *socket           // the connection to which the response belongs, or nil
 	id     string
 }
 
+// A stored is a response. Its slices must not be modified.
 type stored struct {
-	key   storeKey
-	items []byte // input and output, JSON objects with commas between them
+	key      storeKey
+	input    []byte // all input that led to it: JSON objects with commas between them
+	response []byte
 }
 
-// storedOverhead is the memory of an entry besides its items, in bytes.
-const storedOverhead = 512
+// size returns the memory of an entry, in bytes.
+func (s *stored) size() int64 { return int64(len(s.input)+len(s.response)) + 512 }
 
-// newStore returns a store, or nil for a limit of 0.
-func newStore(limit int64) *store {
-	if limit == 0 {
-		return nil
+// Resize sets the limit, in bytes.
+func (s *Store) Resize(limit int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.limit = limit
+	s.shrink()
+}
+
+func (s *Store) shrink() {
+	for s.bytes > s.limit {
+		s.remove(s.recent.Back())
 	}
-	return &store{limit: limit, byID: make(map[storeKey]*list.Element)}
 }
 
-// get returns the items of a response. The caller must not modify them.
-func (s *store) get(k storeKey) ([]byte, bool) {
+func (s *Store) remove(e *list.Element) {
+	old := s.recent.Remove(e).(*stored)
+	delete(s.byID, old.key)
+	s.bytes -= old.size()
+}
+
+// get returns a response, or nil.
+func (s *Store) get(k storeKey) *stored {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e, ok := s.byID[k]
 	if !ok {
-		return nil, false
+		return nil
 	}
 	s.recent.MoveToFront(e)
-	return e.Value.(*stored).items, true
+	return e.Value.(*stored)
 }
 
-// put stores items, which it takes ownership of.
-func (s *store) put(k storeKey, items []byte) {
+// put stores a response, whose slices it takes ownership of.
+func (s *Store) put(one *stored) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.byID[k] = s.recent.PushFront(&stored{k, items})
-	s.bytes += int64(len(items)) + storedOverhead
-	for s.bytes > s.limit {
-		last := s.recent.Remove(s.recent.Back()).(*stored)
-		delete(s.byID, last.key)
-		s.bytes -= int64(len(last.items)) + storedOverhead
+	if s.byID == nil {
+		s.byID = make(map[storeKey]*list.Element)
 	}
+	s.byID[one.key] = s.recent.PushFront(one)
+	s.bytes += one.size()
+	s.shrink()
 }
 
-func (c *call) storeKey(id string) storeKey { return storeKey{c.rec.Tenant, c.client, id} }
+// drop deletes a response. It reports whether there was one.
+func (s *Store) drop(k storeKey) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e, ok := s.byID[k]
+	if ok {
+		s.remove(e)
+	}
+	return ok
+}
 
-// join returns the body with the whole conversation as its input, and notes the input for keep.
+func (c *call) storeKey(id string) storeKey {
+	k := storeKey{tenant: c.rec.Tenant, id: id}
+	if c.client != nil {
+		k.secret = c.client.digest
+	}
+	return k
+}
+
+// past returns a response that the request may continue, or nil.
+func (c *call) past(id string) (one *stored) {
+	k := c.storeKey(id)
+	if c.lane != nil {
+		k.socket = c.lane.socket
+		one = c.g.recent.get(k)
+		k.socket = nil
+	}
+	if one == nil && c.g.opt.Store != nil {
+		one = c.g.opt.Store.get(k)
+	}
+	return one
+}
+
+// join returns the body with the whole conversation as its input, and notes the input for keep. It removes what only
+// messages over WebSocket have.
 func (c *call) join(body []byte) ([]byte, error) {
-	if c.g.store == nil || c.api != wire.Responses {
+	if c.api != wire.Responses || c.g.opt.Store == nil && c.lane == nil {
 		return body, nil
 	}
 	var r struct {
 		Previous *string         `json:"previous_response_id"`
 		Store    *bool           `json:"store"`
+		Generate *bool           `json:"generate"`
 		Input    json.RawMessage `json:"input"`
 	}
 	if json.Unmarshal(body, &r) != nil {
 		return body, nil // Decode has the position of the fault
 	}
-	input := inputItems(r.Input)
-	if r.Previous != nil && *r.Previous != "" {
-		past, ok := c.g.store.get(c.storeKey(*r.Previous))
-		if !ok {
+	input := itemsOf(r.Input)
+	if c.joined = r.Previous != nil && *r.Previous != ""; c.joined {
+		past := c.past(*r.Previous)
+		if past == nil {
 			return nil, &apierr.Error{Why: event.Invalid, Code: "previous_response_not_found", Param: "previous_response_id",
 				Message: "Previous response with id '" + *r.Previous + "' not found. Send the whole conversation."}
 		}
-		input = joinItems(past, input)
+		var response struct{ Output json.RawMessage }
+		if err := json.Unmarshal(past.response, &response); err != nil {
+			return nil, err
+		}
+		input = joinItems(past.input, itemsOf(response.Output), input)
 		if err := c.memory.add(int64(len(input)) * perByte); err != nil {
 			return nil, err
 		}
-		var fields map[string]json.RawMessage
-		if err := json.Unmarshal(body, &fields); err != nil {
-			return body, nil
-		}
-		fields["input"] = append(append([]byte{'['}, input...), ']')
-		joined, err := json.Marshal(fields)
-		if err != nil {
-			return nil, err
-		}
-		if body, c.joined = joined, true; int64(len(body)) > c.g.opt.MaxBody {
-			return nil, apierr.TooLarge(c.g.opt.MaxBody)
+	}
+	c.stored = c.g.opt.Store != nil && (r.Store == nil || *r.Store)
+	if c.stored || c.lane != nil {
+		c.input = bytes.Clone(input)
+	}
+	if !c.joined && c.lane == nil {
+		return body, nil
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(body, &fields); err != nil {
+		return body, nil
+	}
+	if c.joined {
+		fields["input"] = slices.Concat([]byte{'['}, input, []byte{']'})
+	}
+	if c.lane != nil {
+		c.warm = r.Generate != nil && !*r.Generate
+		fields["stream"] = json.RawMessage("true")
+		for _, name := range []string{"type", "stream_id", "generate"} {
+			delete(fields, name)
 		}
 	}
-	if r.Store == nil || *r.Store {
-		c.items = bytes.Clone(input)
+	if body = appendFields(nil, fields); int64(len(body)) > c.g.opt.MaxBody {
+		return nil, apierr.TooLarge(c.g.opt.MaxBody)
 	}
 	return body, nil
 }
 
-// inputItems returns the items of an input, without brackets.
-func inputItems(input json.RawMessage) []byte {
-	input = bytes.TrimSpace(input)
+// appendFields appends an object. Unlike json.Marshal, it keeps the bytes of the values.
+func appendFields(dst []byte, fields map[string]json.RawMessage) []byte {
+	dst = append(dst, '{')
+	for i, name := range slices.Sorted(maps.Keys(fields)) {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		key, _ := json.Marshal(name) // a string has no error
+		dst = append(append(append(dst, key...), ':'), fields[name]...)
+	}
+	return append(dst, '}')
+}
+
+// itemsOf returns the items of an input or output, without brackets.
+func itemsOf(list json.RawMessage) []byte {
+	list = bytes.TrimSpace(list)
 	switch {
-	case len(input) > 1 && input[0] == '[':
-		return bytes.TrimSpace(input[1 : len(input)-1])
-	case len(input) > 0 && input[0] == '"':
-		return append(append([]byte(`{"role":"user","content":`), input...), '}')
+	case len(list) > 1 && list[0] == '[':
+		return bytes.TrimSpace(list[1 : len(list)-1])
+	case len(list) > 0 && list[0] == '"':
+		return slices.Concat([]byte(`{"role":"user","content":`), list, []byte{'}'})
 	}
 	return nil
 }
 
-// joinItems returns a new list of both.
-func joinItems(a, b []byte) []byte {
-	out := append(make([]byte, 0, len(a)+len(b)+1), a...)
-	if len(a) > 0 && len(b) > 0 {
-		out = append(out, ',')
-	}
-	return append(out, b...)
+// joinItems returns a new list of all items.
+func joinItems(lists ...[]byte) []byte {
+	return bytes.Join(slices.DeleteFunc(lists, func(l []byte) bool { return len(l) == 0 }), []byte{','})
 }
 
-// keep stores the response in data, the end of a stream or a whole body, unless the client does not want it.
+// keep stores the response in data, the end of a stream or a whole body, unless the client does not want it. A connection
+// keeps the last response of each lane.
 func (c *call) keep(data []byte) {
-	if c.items == nil {
+	if !c.stored && c.lane == nil {
 		return
 	}
-	type response struct {
-		ID     string          `json:"id"`
-		Output json.RawMessage `json:"output"`
-	}
-	var whole response
-	if json.Unmarshal(data, &whole) != nil {
-		for line := range bytes.Lines(data) {
-			var ev struct {
-				Response response `json:"response"`
-			}
-			if text, ok := bytes.CutPrefix(line, []byte("data: ")); ok && json.Unmarshal(text, &ev) == nil && ev.Response.Output != nil {
-				whole = ev.Response
-			}
+	response := json.RawMessage(data)
+	for line := range bytes.Lines(data) {
+		var ev struct{ Response json.RawMessage }
+		if text, ok := bytes.CutPrefix(line, []byte("data: ")); ok && json.Unmarshal(text, &ev) == nil && ev.Response != nil {
+			response = ev.Response
 		}
 	}
-	if whole.ID == "" {
+	var head struct{ ID string }
+	if json.Unmarshal(response, &head) != nil || head.ID == "" {
 		return
 	}
-	c.g.store.put(c.storeKey(whole.ID), joinItems(c.items, inputItems(whole.Output)))
+	k, response := c.storeKey(head.ID), bytes.Clone(response)
+	if c.stored {
+		c.g.opt.Store.put(&stored{k, c.input, response})
+	}
+	if c.lane != nil {
+		c.g.recent.drop(c.lane.last)
+		k.socket = c.lane.socket
+		c.g.recent.put(&stored{k, c.input, response})
+		c.lane.last = k
+	}
+}
+
+// find returns the stored response that a request names, and a function that deletes it.
+func (g *Gateway) find(w http.ResponseWriter, r *http.Request) (*stored, func(), error) {
+	c := g.newCall(w, r, wire.Responses)
+	if err := c.admit(r); err != nil {
+		return nil, nil, err
+	}
+	defer c.release()
+	if k := c.storeKey(r.PathValue("id")); g.opt.Store != nil {
+		if one := g.opt.Store.get(k); one != nil {
+			return one, func() { g.opt.Store.drop(k) }, nil
+		}
+	}
+	return nil, nil, &apierr.Error{Why: event.NotFound, Param: "id", Message: fmt.Sprintf("Response with id '%.100s' not found.", r.PathValue("id"))}
+}
+
+// oneResponse returns or deletes a stored response.
+func (g *Gateway) oneResponse(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet && r.Method != http.MethodDelete {
+		w.Header().Set("Allow", "GET, DELETE")
+		g.refuse(w, r, wire.Responses, &apierr.Error{Why: event.Invalid, Code: "method_not_allowed", Message: "Use GET or DELETE " + r.URL.Path + "."})
+		return
+	}
+	one, remove, err := g.find(w, r)
+	if err == nil && r.URL.Query().Get("stream") == "true" {
+		err = &apierr.Error{Why: event.Invalid, Param: "stream", Code: apierr.CodeUnsupported, Message: "A stored response cannot be streamed again: send stream as false."}
+	}
+	switch {
+	case err != nil:
+		g.refuse(w, r, wire.Responses, err)
+	case r.Method == http.MethodGet:
+		writeBody(w, one.response)
+	default:
+		remove()
+		writeBody(w, fmt.Appendf(nil, `{"id":%q,"object":"response","deleted":true}`, one.key.id))
+	}
+}
+
+// inputItems returns a page of the input of a stored response, by default the newest items first.
+func (g *Gateway) inputItems(w http.ResponseWriter, r *http.Request) {
+	one, _, err := g.find(w, r)
+	var page []byte
+	if err == nil {
+		page, err = one.page(r.URL.Query().Get)
+	}
+	if err != nil {
+		g.refuse(w, r, wire.Responses, err)
+		return
+	}
+	writeBody(w, page)
+}
+
+// page returns a page of the input. Items without an id get one.
+func (s *stored) page(query func(string) string) ([]byte, error) {
+	var items []map[string]json.RawMessage
+	if err := json.Unmarshal(slices.Concat([]byte{'['}, s.input, []byte{']'}), &items); err != nil {
+		return nil, err
+	}
+	limit, err := strconv.Atoi(cmp.Or(query("limit"), "20"))
+	if err != nil || limit < 1 || limit > 100 {
+		return nil, apierr.Invalid("limit", "The limit must be a number from 1 to 100.")
+	}
+	ids := make([]string, len(items))
+	for i, item := range items {
+		if json.Unmarshal(item["id"], &ids[i]) != nil || ids[i] == "" {
+			ids[i] = fmt.Sprintf("item_%s_%d", s.key.id, i)
+			item["id"] = json.RawMessage(strconv.Quote(ids[i]))
+		}
+		if item["type"] == nil {
+			item["type"] = json.RawMessage(`"message"`)
+		}
+		if text := item["content"]; len(text) > 0 && text[0] == '"' {
+			form := `[{"type":"input_text","text":%s}]`
+			if string(item["role"]) == `"assistant"` {
+				form = `[{"type":"output_text","text":%s,"annotations":[]}]`
+			}
+			item["content"] = fmt.Appendf(nil, form, text)
+		}
+	}
+	switch order := query("order"); order {
+	case "asc":
+	case "", "desc":
+		slices.Reverse(items)
+		slices.Reverse(ids)
+	default:
+		return nil, apierr.Invalid("order", "The order must be asc or desc.")
+	}
+	from := 0
+	if after := query("after"); after != "" {
+		if from = slices.Index(ids, after) + 1; from == 0 {
+			return nil, apierr.Invalid("after", "The input has no item with the id '%.100s'.", after)
+		}
+	}
+	to := min(from+limit, len(items))
+	page := struct {
+		Object string            `json:"object"`
+		Data   []json.RawMessage `json:"data"`
+		First  *string           `json:"first_id"`
+		Last   *string           `json:"last_id"`
+		More   bool              `json:"has_more"`
+	}{Object: "list", Data: []json.RawMessage{}, More: to < len(items)}
+	for _, item := range items[from:to] {
+		page.Data = append(page.Data, appendFields(nil, item))
+	}
+	if from < to {
+		page.First, page.Last = &ids[from], &ids[to-1]
+	}
+	return json.Marshal(page)
 }

@@ -5,6 +5,8 @@ package serve_test
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -13,11 +15,18 @@ import (
 	"github.com/weft-go/weft/examples/gateway/serve"
 )
 
+// storeOf returns a store with a limit in bytes.
+func storeOf(limit int64) *serve.Store {
+	s := new(serve.Store)
+	s.Resize(limit)
+	return s
+}
+
 // TestStore checks that a request that names the previous response gets the prompt that the whole conversation would have,
 // that other clients cannot name it, and that memory is limited.
 func TestStore(t *testing.T) {
 	r := start(t, 1, say("<think>\nhm\n</think>\n\nLooking.\n<tool_call>\n{\"name\": \"read\", \"arguments\": {\"path\": \"a.go\"}}\n</tool_call>"), func(o *serve.Options) {
-		o.StoreBytes = 8 << 10
+		o.Store = storeOf(8 << 10)
 		o.Keys = []serve.Key{{Secret: "one", Tenant: "a"}, {Secret: "two", Tenant: "a"}}
 	})
 	const tools = `"tools":[{"type":"function","name":"read","parameters":{"type":"object","properties":{"path":{"type":"string"}}}}]`
@@ -92,4 +101,110 @@ func TestStore(t *testing.T) {
 	status, _, text := ask("one", fmt.Sprintf(`"previous_response_id":%q,"input":"x"`, first.ID))
 	require.Equal(t, 400, status, "it was not used for longest")
 	require.Contains(t, text, "not found")
+}
+
+// TestStored checks that a client can get and delete its stored responses and list their input, and that a gateway with the
+// same store has them, with other keys too.
+func TestStored(t *testing.T) {
+	store := storeOf(1 << 20)
+	keys := []serve.Key{{Secret: "one", Tenant: "a"}, {Secret: "two", Tenant: "a"}}
+	options := func(o *serve.Options) { o.Store, o.Keys = store, keys }
+	r := start(t, 1, say("Hello."), options)
+	do := func(method, key, path string) (int, string) {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), method, r.url+"/v1/responses/"+path, nil)
+		require.NoError(t, err)
+		req.Header.Set("Authorization", "Bearer "+key)
+		resp, err := http.DefaultClient.Do(req)
+		require.NoError(t, err)
+		defer resp.Body.Close()
+		text, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		return resp.StatusCode, string(text)
+	}
+	ask := func(body string) (id, text string) {
+		t.Helper()
+		status, _, text := send(t, r.url+"/v1/responses", body, "Authorization", "Bearer one")
+		require.Equal(t, 200, status, text)
+		var response struct{ ID string }
+		require.NoError(t, json.Unmarshal([]byte(text), &response))
+		return response.ID, text
+	}
+	first, text := ask(`{"model":"m","input":"a"}`)
+	second, _ := ask(fmt.Sprintf(`{"model":"m","previous_response_id":%q,"input":[{"id":"mine","role":"user","content":[{"type":"input_text","text":"b"}]}]}`, first))
+
+	status, got := do("GET", "one", first)
+	require.Equal(t, 200, status)
+	require.Equal(t, text, got)
+	type page struct {
+		Data []struct {
+			ID, Type, Role string
+			Content        []struct{ Type, Text string }
+		}
+		First string `json:"first_id"`
+		Last  string `json:"last_id"`
+		More  bool   `json:"has_more"`
+	}
+	list := func(query string) (p page) {
+		t.Helper()
+		status, text := do("GET", "one", second+"/input_items"+query)
+		require.Equal(t, 200, status, text)
+		require.NoError(t, json.Unmarshal([]byte(text), &p))
+		return p
+	}
+	all := list("")
+	require.Len(t, all.Data, 3)
+	require.False(t, all.More)
+	for i, want := range []string{"input_text b", "output_text Hello.", "input_text a"} {
+		item := all.Data[i]
+		require.Equal(t, "message", item.Type)
+		require.Equal(t, want, item.Content[0].Type+" "+item.Content[0].Text)
+	}
+	require.Equal(t, []string{"mine", "mine", all.Data[2].ID}, []string{all.Data[0].ID, all.First, all.Last})
+	two := list("?order=asc&limit=2")
+	require.Equal(t, all.Data[2], two.Data[0])
+	require.True(t, two.More)
+	rest := list("?order=asc&limit=2&after=" + two.Last)
+	require.Len(t, rest.Data, 1)
+	require.Equal(t, "mine", rest.First)
+	require.False(t, rest.More)
+	require.Empty(t, list("?after="+all.Last).Data)
+
+	for _, tt := range []struct {
+		method, key, path string
+		status            int
+		has               string
+	}{
+		{"GET", "two", first, 404, "not found"},
+		{"DELETE", "two", first, 404, "not found"},
+		{"GET", "two", first + "/input_items", 404, "not found"},
+		{"GET", "wrong", first, 401, "API key"},
+		{"GET", "one", "resp_none", 404, "not found"},
+		{"GET", "one", first + "?stream=true", 400, "stream"},
+		{"GET", "one", first + "/input_items?limit=0", 400, "limit"},
+		{"GET", "one", first + "/input_items?order=up", 400, "order"},
+		{"GET", "one", first + "/input_items?after=none", 400, "none"},
+		{"PUT", "one", first, 405, "GET or DELETE"},
+		{"POST", "one", first + "/cancel", 404, "Invalid URL"},
+	} {
+		status, text := do(tt.method, tt.key, tt.path)
+		require.Equal(t, tt.status, status, text)
+		require.Contains(t, text, tt.has)
+	}
+
+	keys = append(keys[1:], serve.Key{Secret: "three"}, keys[0])
+	r = start(t, 1, say("Hello."), options)
+	status, text = do("DELETE", "one", first)
+	require.Equal(t, 200, status)
+	require.JSONEq(t, fmt.Sprintf(`{"id":%q,"object":"response","deleted":true}`, first), text)
+	status, _ = do("GET", "one", first)
+	require.Equal(t, 404, status)
+	ask(fmt.Sprintf(`{"model":"m","previous_response_id":%q,"input":"c"}`, second))
+	require.Regexp(t, `(?s)a<.*Hello\..*b<.*Hello\..*c<`, r.prompts[0].Text)
+
+	store.Resize(0)
+	status, _ = do("GET", "one", second)
+	require.Equal(t, 404, status)
+	status, _, text = send(t, r.url+"/v1/responses", `{"model":"m","input":[null]}`, "Authorization", "Bearer one")
+	require.Equal(t, 400, status, "items are objects: %s", text)
 }
