@@ -146,6 +146,15 @@ func (c *config) checkModel() error {
 		if _, err := e.hints(); err != nil {
 			return fmt.Errorf("config: engine %q: %w", e.URL, err)
 		}
+		switch {
+		case e.managed() != c.managed():
+			return cli.Usagef("engine %q: managed endpoints (%s) and other engines are different models: list them in deployments", e.URL, strings.Join(managedKinds(), ", "))
+		case e.Model != "" && !e.managed():
+			return cli.Usagef("engine %q: only managed endpoints have a model of their own", e.URL)
+		}
+	}
+	if c.managed() && (c.ModelDir != "" || c.ToolCallParser != "" || c.ReasoningParser != "") {
+		return cli.Usagef("a managed endpoint needs no files and parsers of its model: leave out model_dir, tool_call_parser and reasoning_parser")
 	}
 	return nil
 }
@@ -154,8 +163,12 @@ type engineConfig struct {
 	Kind string `yaml:"kind"`
 	URL  string `yaml:"url"`
 	Name string `yaml:"name"`
-	// Dialect is the form of hints: vllm, dynamo, sglang, llm-d, gaie or weft; "" means the dialect of the kind. Version and Features
-	// describe the engine; an example of a feature is "priority scheduling".
+	// Model is the name of the model at a managed endpoint; "" means the model's name.
+	Model string `yaml:"model"`
+	// KeyEnv is the environment variable with the key; "" means the one of the kind.
+	KeyEnv string `yaml:"key_env"`
+	// Dialect is the form of hints: vllm, dynamo, sglang, llm-d, gaie or weft; "" means the dialect of the kind. At an endpoint
+	// of the kind openai, vllm, dynamo and sglang are also the server, whose fields conversions have. Version and Features describe the engine; an example of a feature is "priority scheduling".
 	Dialect  string `yaml:"dialect"`
 	Version  string `yaml:"version"`
 	Features string `yaml:"features"` // separated by commas
@@ -205,6 +218,25 @@ func (f logFormat) handler(w io.Writer, level slog.Leveler) slog.Handler {
 	return slog.NewTextHandler(w, opt)
 }
 
+// managed reports whether an engine is a managed endpoint.
+func (e *engineConfig) managed() bool {
+	_, ok := e.kind().(upstream.Managed)
+	return ok
+}
+
+// managed reports whether the first engine of a model is a managed endpoint, as all are in a valid configuration.
+func (c *config) managed() bool { return len(c.Engines) > 0 && c.Engines[0].managed() }
+
+// managedKinds returns the names of the kinds of managed endpoints.
+func managedKinds() (names []string) {
+	for _, k := range upstream.Kinds() {
+		if _, ok := k.(upstream.Managed); ok {
+			names = append(names, k.String())
+		}
+	}
+	return names
+}
+
 // kinds returns the names of the kinds of engines.
 func kinds() (names []string) {
 	for _, k := range upstream.Kinds() {
@@ -236,6 +268,7 @@ func (e *engineConfig) hints() (*intent.Target, error) {
 
 const usage = `
 usage: gateway -engine [KIND=]URL[,events=ADDRESS[,replay=ADDRESS]] [-engine ...] [-model NAME] [-model-dir DIR] [flags]
+       gateway -engine openai|anthropic|responses=URL[,key_env=VARIABLE][,model=NAME] [-engine ...] -model NAME [flags]
        gateway -config FILE [flags]
        gateway -config FILE -check
        gateway [flags] launch HARNESS [--] [ARGUMENTS]
@@ -262,6 +295,10 @@ Engine kinds:
             -model-dir is the directory with the tokenizer and the template that its GGUF file was made from.
   sglang    SGLang, whose cache events are those of the kind vllm.
   embedded  examples/engine, which reports its cache events. The URL local starts one in this process.
+  openai    an endpoint with the Chat Completions API: OpenAI's, OpenRouter's, the one of an engine or of another gateway.
+  anthropic, responses
+            the same with the Messages or the Responses API. Clients may use any of the three; requests and responses are
+            converted. No files of the model are needed. NAME is the model's name there, VARIABLE has the key.
 
 The file of -config is YAML, with the names of the flags in snake case. It also configures further models with their own
 engines, model records, tenants, policies and the hints of each engine, as examples/README.md shows. -check reads it, asks all
@@ -270,6 +307,8 @@ engines, compares, reports what is wrong, and exits.
 Environment:
   VLLM_API_KEY, LLAMA_API_KEY, SGLANG_API_KEY
                       bearer token for engines of the kinds vllm, llamacpp and sglang
+  OPENAI_API_KEY, ANTHROPIC_API_KEY
+                      keys for api.openai.com and api.anthropic.com. No other endpoint gets them; see key_env
   WEFT_REASONING_KEY  keys that sign reasoning: at least 32 bytes in hex each, separated by commas; the first signs.
                       Without it, the key lasts as long as the process.
 

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -41,9 +42,15 @@ func (p *program) discover(ctx context.Context, c *config) (probed, error) {
 		if e.Kind == "embedded" || !strings.Contains(e.URL, "://") {
 			continue
 		}
-		engine, err := upstream.Ask(ctx, e.URL, e.key())
-		e.Asked = true
+		if e.managed() {
+			c.Model = cmp.Or(c.Model, e.Model)
+		}
+		engine, err := e.ask(ctx)
+		e.Asked = !e.managed()
 		switch {
+		case errors.Is(err, errNoKey):
+			faults = append(faults, err)
+			continue
 		case err != nil && e.Kind == "":
 			faults = append(faults, fmt.Errorf("cannot ask the engine what it is: %w\nStart it first, or describe it with -engine vllm=%s, -model and -model-dir", err, e.URL))
 			continue
@@ -57,6 +64,10 @@ func (p *program) discover(ctx context.Context, c *config) (probed, error) {
 		}
 		if err := e.complete(engine); err != nil {
 			faults = append(faults, err)
+			continue
+		}
+		if e.managed() {
+			p.completeManaged(c, e, engine, &given)
 			continue
 		}
 		if err := c.complete(engine, &given); err != nil {
@@ -86,16 +97,43 @@ func (e *engineConfig) kind() upstream.Kind {
 	return k
 }
 
-// key returns the key of an engine. For an engine without a kind it is the first one that is set.
-func (e *engineConfig) key() string {
+// ask asks an engine what it is.
+func (e *engineConfig) ask(ctx context.Context) (*upstream.Engine, error) {
+	key, err := e.key()
+	if err != nil {
+		return nil, err
+	}
+	if m, ok := e.kind().(upstream.Managed); ok {
+		return m.Ask(ctx, e.URL, key)
+	}
+	return upstream.Ask(ctx, e.URL, key)
+}
+
+var errNoKey = errors.New("the environment variable with the key is not set")
+
+// key returns the key of an engine: the one in the variable that is configured, or in the variable of the kind, which is not for
+// all hosts. For an engine without a kind it is the first one that is set.
+func (e *engineConfig) key() (string, error) {
+	if e.KeyEnv != "" {
+		key := os.Getenv(e.KeyEnv)
+		if key == "" {
+			return "", fmt.Errorf("engine %s: key_env %s: %w", e.URL, e.KeyEnv, errNoKey)
+		}
+		return key, nil
+	}
+	host := ""
+	if u, err := url.Parse(e.URL); err == nil {
+		host = u.Hostname()
+	}
 	for _, k := range upstream.Kinds() {
-		if env := k.Traits().KeyEnv; env != "" && (e.Kind == "" || e.Kind == k.String()) {
-			if key := os.Getenv(env); key != "" {
-				return key
+		t := k.Traits()
+		if t.KeyEnv != "" && (e.Kind == "" || e.Kind == k.String()) && (t.Host == "" || t.Host == host) {
+			if key := os.Getenv(t.KeyEnv); key != "" {
+				return key, nil
 			}
 		}
 	}
-	return ""
+	return "", nil
 }
 
 // complete fills in the kind of an engine, where it publishes events, and how many requests it takes.
@@ -114,6 +152,23 @@ func (e *engineConfig) complete(engine *upstream.Engine) error {
 	}
 	e.MaxRequests = cmp.Or(e.MaxRequests, engine.Slots)
 	return nil
+}
+
+// completeManaged fills in the settings that a managed endpoint knows. It may serve more models than it lists.
+func (p *program) completeManaged(c *config, e *engineConfig, engine *upstream.Engine, given *config) {
+	if c.Model == "" && len(engine.Models) == 1 {
+		c.Model = engine.Models[0].ID
+	}
+	name := cmp.Or(e.Model, c.Model)
+	i := slices.IndexFunc(engine.Models, func(m upstream.Model) bool { return m.ID == name })
+	if i < 0 {
+		p.log.Warn("the endpoint does not list the model", "url", engine.URL, "model", name, "models", len(engine.Models))
+		return
+	}
+	if window := engine.Models[i].Window; window > 0 && given.MaxModelLen == 0 { // the smallest of all endpoints
+		c.MaxModelLen = min(cmp.Or(c.MaxModelLen, window), window)
+	}
+	p.log.Info("endpoint found", "url", engine.URL, "kind", e.Kind, "model", name, "window", engine.Models[i].Window)
 }
 
 // adapters returns the adapters of a model that are configured or that the engine, a vLLM, reports.
@@ -233,7 +288,7 @@ func (c *config) checkAgain(e engineConfig, tok *tokenizers.Tokenizer) func(cont
 	now := *c
 	now.BlockSize, now.ModelDir = cmp.Or(now.BlockSize, serve.DefaultBlockSize), cmp.Or(now.ModelDir, "mini")
 	return func(ctx context.Context) error {
-		engine, err := upstream.Ask(ctx, e.URL, e.key())
+		engine, err := e.ask(ctx)
 		if refused, ok := errors.AsType[*apierr.Error](err); ok && refused.Why == event.NotFound {
 			return nil
 		}

@@ -16,8 +16,7 @@ import (
 	"github.com/weft-go/weft/router/zmq"
 )
 
-// parseEngine parses URL or KIND=URL, followed by ",events=ADDRESS" and ",replay=ADDRESS" if the engine publishes its cache
-// events.
+// parseEngine parses URL or KIND=URL, followed by settings of the engine.
 func parseEngine(s string) (engineConfig, error) {
 	parts := strings.Split(s, ",")
 	kind, url, ok := strings.Cut(parts[0], "=")
@@ -34,8 +33,12 @@ func parseEngine(s string) (engineConfig, error) {
 			e.Events = value
 		case name == "replay" && value != "":
 			e.Replay = value
+		case name == "key_env" && value != "":
+			e.KeyEnv = value
+		case name == "model" && value != "":
+			e.Model = value
 		default:
-			return e, fmt.Errorf("unknown setting %q: want events=ADDRESS or replay=ADDRESS", p)
+			return e, fmt.Errorf("unknown setting %q: want events=ADDRESS, replay=ADDRESS, key_env=VARIABLE or model=NAME", p)
 		}
 	}
 	return e, nil
@@ -51,8 +54,8 @@ func (e *engineConfig) follow(to *serve.Engine, log *slog.Logger) error {
 	}
 	format := kvevent.VLLM
 	switch {
-	case e.Kind == "llamacpp":
-		return fmt.Errorf("events %s of an engine of the kind llamacpp, which publishes none", e.Events)
+	case e.Kind == "llamacpp" || e.managed():
+		return fmt.Errorf("events %s of an engine of the kind %s, which publishes none", e.Events, e.Kind)
 	case e.Kind == "sglang" || e.Dialect == "sglang":
 		format = kvevent.SGLang
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command gateway serves the Chat Completions, Responses and Messages APIs in front of engines: vLLM, SGLang, llama.cpp and
-// embedded ones.
+// embedded ones, and in front of endpoints that have one of these APIs themselves.
 //
 //	go run ./examples/gateway -engine http://127.0.0.1:8000
 //	go run ./examples/gateway -model m -engine embedded=local -engine embedded=local -tool-call-parser hermes
@@ -282,7 +282,11 @@ func (p *program) start(ctx context.Context, c *config) (_ *generation, err erro
 		return nil, err
 	}
 	p.store.Resize(int64(c.StoreMB) << 20)
-	g.models, g.window = modelNames(&opt), cmp.Or(first.MaxModelLen, first.Prompts.Window(), 131072)
+	window := 131072
+	if first.Prompts != nil {
+		window = cmp.Or(first.Prompts.Window(), window)
+	}
+	g.models, g.window = modelNames(&opt), cmp.Or(first.MaxModelLen, window)
 	p.metrics.add(g)
 	g.ends = append(g.ends, func() { p.metrics.remove(g) })
 	return g, nil
@@ -327,12 +331,14 @@ func (p *program) deploy(ctx context.Context, c *config, g *generation, used map
 			c.MaxModelLen = cmp.Or(c.MaxModelLen, int(min(m.ContextWindow, math.MaxInt)))
 		}
 	}
-	prompts, err := p.model(c, used)
-	if err != nil {
-		return nil, err
-	}
-	if err := found.checkTokens(ctx, c, prompts.Tokenizer()); err != nil {
-		return nil, err
+	var prompts *prompt.Model
+	if !c.managed() {
+		if prompts, err = p.model(c, used); err != nil {
+			return nil, err
+		}
+		if err := found.checkTokens(ctx, c, prompts.Tokenizer()); err != nil {
+			return nil, err
+		}
 	}
 	m := &serve.Model{Name: c.Model, Aliases: c.Aliases, Records: list, Prompts: prompts, MaxModelLen: c.MaxModelLen, BlockSize: c.BlockSize}
 	if c.Placement != "" {
@@ -371,7 +377,13 @@ func (p *program) deploy(ctx context.Context, c *config, g *generation, used map
 		case e.Kind == "embedded":
 			to.Events = vllm.Follow(e.URL, p.log)
 		default:
-			to.APIKey, to.Adapters = e.key(), e.Adapters
+			if m, ok := to.Kind.(upstream.Managed); ok {
+				to.Kind, to.Model = m.For(e.Dialect), e.Model
+			}
+			if to.APIKey, err = e.key(); err != nil {
+				return nil, err
+			}
+			to.Adapters = e.Adapters
 			if err := e.follow(&to, p.log); err != nil {
 				return nil, fmt.Errorf("config: engine %q: %w", name, err)
 			}

@@ -30,7 +30,7 @@ func stream(events ...string) io.ReadCloser {
 }
 
 // steps returns the steps of a stream but pauses.
-func steps(k upstream.Kind, n int, body io.ReadCloser) (out []upstream.Step, err error) {
+func steps(k upstream.TokenKind, n int, body io.ReadCloser) (out []upstream.Step, err error) {
 	for st, e := range k.Steps(body, n) {
 		if e != nil {
 			return out, e
@@ -155,7 +155,7 @@ func TestAppendRequest(t *testing.T) {
 	const body = `{"model":"m","messages":[{"role":"user","content":"x"}],"max_tokens":7,"temperature":0.5,"top_k":-1,"seed":4294967297,"repetition_penalty":1.1,"min_tokens":2,"logit_bias":{"5":1},"stop":["a"],"stop_token_ids":[9]}`
 	r := request(t, body)
 	ids := string(must(json.Marshal(r.Prompt.IDs())))
-	for k, want := range map[upstream.Kind]string{
+	for k, want := range map[upstream.TokenKind]string{
 		upstream.LlamaCPP{}: `{"stream":true,"return_tokens":true,"return_progress":true,"cache_prompt":true,"n_predict":7,` +
 			`"response_fields":["index","stop","stop_type","stopping_word","tokens_predicted","tokens_evaluated","timings"],` +
 			`"n_cmpl":2,"logit_bias":{"5":1},"temperature":0.5,"top_k":0,"seed":1,"repeat_penalty":1.1,"grammar":"root ::= \"a\"","prompt":` + ids + `}`,
@@ -182,7 +182,7 @@ func TestConstrain(t *testing.T) {
 	require.NoError(t, err)
 	c, err := m.Constraint(r.Client, r.Prompt)
 	require.NoError(t, err)
-	for k, want := range map[upstream.Kind]string{
+	for k, want := range map[upstream.TokenKind]string{
 		upstream.VLLM{}:     `"response_format":` + string(c.StructuralTag()),
 		upstream.SGLang{}:   `"structural_tag":` + string(must(json.Marshal(string(c.StructuralTag())))),
 		upstream.LlamaCPP{}: `"grammar":` + string(must(json.Marshal(must(c.GBNF())))),

@@ -66,7 +66,7 @@ const (
 // up to four requests. An engine that cannot be reached, or has no /v1/models, is an error. It may refuse all others, but not
 // leave them without a response.
 func Ask(ctx context.Context, address, key string) (*Engine, error) {
-	e := &Engine{URL: strings.TrimSuffix(strings.TrimRight(address, "/"), "/v1"), key: key, client: &http.Client{Timeout: timeout}}
+	e := newEngine(address, key)
 	defer e.client.CloseIdleConnections()
 	var list struct {
 		Data []struct {
@@ -91,12 +91,17 @@ func Ask(ctx context.Context, address, key string) (*Engine, error) {
 		return nil, fmt.Errorf("probe: %s serves no model", e.URL)
 	}
 	for _, k := range Kinds() {
-		if k.Traits().Owner == e.Owner {
+		if owner := k.Traits().Owner; owner != "" && owner == e.Owner {
 			e.Kind = k
 			return e, k.Probe(ctx, e)
 		}
 	}
 	return e, nil
+}
+
+// newEngine returns an engine of which nothing but the address is known.
+func newEngine(address, key string) *Engine {
+	return &Engine{URL: strings.TrimSuffix(strings.TrimRight(address, "/"), "/v1"), key: key, client: &http.Client{Timeout: timeout}}
 }
 
 // optional returns nil for the error of a request that the engine refused, unless it refused the key.
@@ -129,7 +134,9 @@ func (e *Engine) do(ctx context.Context, method, path string, body []byte) ([]by
 		return nil, err
 	}
 	r.Header.Set("Content-Type", "application/json")
-	if e.key != "" {
+	if m, ok := e.Kind.(Managed); ok {
+		m.SetHeaders(r.Header, r.URL.Hostname(), e.key)
+	} else if e.key != "" {
 		r.Header.Set("Authorization", "Bearer "+e.key)
 	}
 	resp, err := e.client.Do(r)

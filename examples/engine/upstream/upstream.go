@@ -7,9 +7,10 @@
 //	LlamaCPP  /completion of llama.cpp's server
 //	SGLang    /generate of SGLang
 //	Embedded  examples/engine, which has vLLM's endpoint and does not constrain its output
+//	Managed   endpoints that have one of the three APIs themselves: OpenAI, Anthropic, and servers with their APIs
 //
-// All kinds get prompts as token ids and return the ids of the output, because only ids distinguish a marker from text
-// that looks like one.
+// All kinds but Managed implement [TokenKind]: their engines get prompts as token ids and return the ids of the output,
+// because only ids distinguish a marker from text that looks like one.
 package upstream
 
 import (
@@ -21,12 +22,20 @@ import (
 	"github.com/weft-go/weft/tokenizers/prompt"
 )
 
-// A Kind is a kind of engine. Kinds are comparable. Their methods are safe for concurrent use by multiple goroutines.
+// A Kind is a kind of engine, either a [TokenKind] or [Managed]. Kinds are comparable. Their methods are safe for concurrent
+// use by multiple goroutines.
 type Kind interface {
 	// String returns the name of the kind, as in configurations.
 	String() string
 	// Traits describes what engines of the kind can do.
 	Traits() Traits
+	// Probe completes the description of an engine, of which /v1/models is known.
+	Probe(ctx context.Context, e *Engine) error
+}
+
+// A TokenKind is a kind of engine that gets prompts as token ids.
+type TokenKind interface {
+	Kind
 	// AppendRequest appends the body of a request, a JSON object.
 	AppendRequest(dst []byte, r *Request) []byte
 	// Constrain returns the field of the body that holds the output to c, without a comma. The error is an *apierr.Error
@@ -35,15 +44,14 @@ type Kind interface {
 	// Steps returns the steps of a successful response with n choices and closes it. A step is valid until the next one.
 	// A pause precedes each read. The sequence ends with an error if the stream breaks or ends too early.
 	Steps(body io.ReadCloser, n int) iter.Seq2[Step, error]
-	// Probe completes the description of an engine, of which /v1/models is known.
-	Probe(ctx context.Context, e *Engine) error
 }
 
 // Traits describes what engines of a kind can do.
 type Traits struct {
 	Path   string   // of the endpoint for requests
-	Owner  string   // owned_by in /v1/models, by which the kind is recognized
+	Owner  string   // owned_by in /v1/models, by which the kind is recognized; "" if it is not
 	KeyEnv string   // environment variable with the engine's key
+	Host   string   // the only host that gets that key; "" means any
 	Hints  string   // dialect of its hints, one of package intent; "" if it takes none
 	Probs  bool     // it reports log probabilities
 	Stops  bool     // it applies stop strings and stop tokens, and reports which one ended the output
@@ -62,7 +70,9 @@ type Request struct {
 }
 
 // Kinds returns all kinds.
-func Kinds() []Kind { return []Kind{VLLM{}, LlamaCPP{}, SGLang{}, Embedded{}} }
+func Kinds() []Kind {
+	return []Kind{VLLM{}, LlamaCPP{}, SGLang{}, Embedded{}, OpenAI, Anthropic, Responses}
+}
 
 // Lookup returns the kind with a name.
 func Lookup(name string) (Kind, bool) {

@@ -60,6 +60,7 @@ func (c *call) admit(r *http.Request) error {
 
 // release ends what admit began, and returns the memory.
 func (c *call) release() {
+	c.asked.release()
 	c.memory.release()
 	c.g.running.Add(-1)
 	c.client.end()

@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/weft-go/weft/examples/engine/upstream"
 	"github.com/weft-go/weft/protocols/catalog"
 	"github.com/weft-go/weft/router/policy"
 	"github.com/weft-go/weft/tokenizers/prompt"
@@ -36,6 +37,23 @@ type deployment struct {
 	longest  int // bytes of the longest token
 }
 
+// managed reports whether the engines are managed endpoints.
+func (d *deployment) managed() bool { return d.families.model == nil }
+
+// managed reports whether the engines of a model are managed endpoints. Engines of both sorts are an error.
+func (m *Model) managed() (bool, error) {
+	n := 0
+	for _, e := range m.Engines {
+		if _, ok := e.Kind.(upstream.Managed); ok {
+			n++
+		}
+	}
+	if n > 0 && n < len(m.Engines) {
+		return false, fmt.Errorf("serve: model %q: managed endpoints and other engines must be different models", m.Name)
+	}
+	return n > 0, nil
+}
+
 // adapters returns the adapters that the engines of a model have.
 func (m *Model) adapters() (names []string) {
 	for _, e := range m.Engines {
@@ -55,9 +73,16 @@ func (o *Options) models() ([]*Model, error) {
 	for i := range all {
 		m := &all[i]
 		m.BlockSize = cmp.Or(m.BlockSize, DefaultBlockSize)
+		managed, err := m.managed()
+		if err != nil {
+			return nil, err
+		}
 		switch {
 		case m.Name == "":
 			return nil, errors.New("serve: no model name")
+		case managed && m.Prompts != nil:
+			return nil, errors.New("serve: Prompts must be nil for managed endpoints, which render prompts themselves")
+		case managed:
 		case m.Prompts == nil || m.Prompts.Tokenizer() == nil || m.Prompts.Family() == "":
 			return nil, errors.New("serve: Prompts must have a tokenizer and a family")
 		case len(m.Engines) == 0:
@@ -76,13 +101,15 @@ func (g *Gateway) deploy(m *Model) error {
 	if err != nil {
 		return err
 	}
-	if why := m.Prompts.Cache().Err(); why != nil {
-		g.opt.Logger.Info("prompt cache unavailable", "model", m.Name, "err", why)
+	d := &deployment{name: m.Name, fleet: f, families: families{model: m.Prompts, named: map[string]*prompt.Model{}}, blocks: m.BlockSize}
+	if !d.managed() {
+		d.longest = longestToken(m.Prompts.Tokenizer())
+		if why := m.Prompts.Cache().Err(); why != nil {
+			g.opt.Logger.Info("prompt cache unavailable", "model", m.Name, "err", why)
+		}
 	}
 	g.names = append(g.names, m.Name)
-	g.deployments[m.Name] = &deployment{
-		name: m.Name, fleet: f, families: families{model: m.Prompts, named: map[string]*prompt.Model{}}, blocks: m.BlockSize, longest: longestToken(m.Prompts.Tokenizer()),
-	}
+	g.deployments[m.Name] = d
 	return nil
 }
 
@@ -124,9 +151,13 @@ func newCatalog(models []*Model) (*catalog.Catalog, error) {
 			if m.AliasOf != "" {
 				return nil, &catalog.Error{ID: m.ID, Field: "alias_of", Msg: "must be empty for the model itself"}
 			}
-			o.MaxModelLen = cmp.Or(o.MaxModelLen, int(min(m.ContextWindow, math.MaxInt)), o.Prompts.Window(), 131072)
+			window := 131072
+			if o.Prompts != nil {
+				window = cmp.Or(o.Prompts.Window(), window)
+			}
+			o.MaxModelLen = cmp.Or(o.MaxModelLen, int(min(m.ContextWindow, math.MaxInt)), window)
 			m.ContextWindow = cmp.Or(m.ContextWindow, int64(o.MaxModelLen))
-			if m.Modalities == nil {
+			if m.Modalities == nil && o.Prompts != nil {
 				m.Modalities = []string{"text"} // prompts omit other modalities
 			}
 		}

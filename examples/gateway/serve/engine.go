@@ -20,7 +20,7 @@ import (
 var errUnreachable = errors.New("serve: engine unreachable")
 
 // complete sends a request, which was prepared for the kind of the engine, with hints and returns its steps. If the engine
-// cannot be reached or refuses the request, the error is an *apierr.Error. See upstream.Kind for the sequence. The caller
+// cannot be reached or refuses the request, the error is an *apierr.Error. See upstream.TokenKind for the sequence. The caller
 // must iterate over it or cancel ctx.
 func (e *engine) complete(ctx context.Context, id string, req *engineRequest, hints intent.Out) (iter.Seq2[upstream.Step, error], error) {
 	hr, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url+e.kind.Traits().Path, nil)
@@ -38,7 +38,16 @@ func (e *engine) complete(ctx context.Context, id string, req *engineRequest, hi
 		defer resp.Body.Close()
 		return nil, upstream.Refusal(resp, &req.Request)
 	}
-	return e.kind.Steps(resp.Body, req.Choices), nil
+	return req.kind.Steps(resp.Body, req.Choices), nil
+}
+
+// authorize sets the headers with the engine's key.
+func (e *engine) authorize(r *http.Request) {
+	if m, ok := e.kind.(upstream.Managed); ok {
+		m.SetHeaders(r.Header, e.host(), e.apiKey)
+	} else if e.apiKey != "" {
+		r.Header.Set("Authorization", "Bearer "+e.apiKey)
+	}
 }
 
 // maxStale is the maximum number of connections that are tried for a request.
@@ -51,9 +60,7 @@ func (e *engine) do(hr *http.Request, id string, hints *intent.Out) (*http.Respo
 	hr.Header.Set("Content-Type", "application/json")
 	hints.SetHeaders(hr.Header)
 	hr.Header.Set("X-Request-Id", id) // never the client's: engines identify requests by it
-	if e.apiKey != "" {
-		hr.Header.Set("Authorization", "Bearer "+e.apiKey)
-	}
+	e.authorize(hr)
 	var reused atomic.Bool
 	trace := &httptrace.ClientTrace{GotConn: func(c httptrace.GotConnInfo) { reused.Store(c.Reused) }}
 	hr = hr.WithContext(httptrace.WithClientTrace(hr.Context(), trace))

@@ -106,14 +106,15 @@ func (c *call) ignore() {
 func (c *call) field(path ...string) []byte {
 	value := c.req.Field(path...)
 	if value != nil {
+		c.hinted = append(c.hinted, path[0])
 		c.ignored = slices.DeleteFunc(c.ignored, func(name string) bool { return name == path[0] })
 	}
 	return value
 }
 
-// constrain finds what the request demands of the form of the output, and excludes the engines that do not enforce it. A
-// demand that cannot be enforced is an error, or is ignored with Options.Unconstrained.
-func (c *call) constrain() error {
+// constrain implements backend: it finds what the request demands of the form of the output, and excludes the engines that do
+// not enforce it. A demand that cannot be enforced is an error, or is ignored with Options.Unconstrained.
+func (c tokenBackend) constrain() error {
 	if err := c.wantLogprobs(); err != nil {
 		return err
 	}
@@ -126,11 +127,11 @@ func (c *call) constrain() error {
 	case err != nil || demand == nil:
 		return err
 	}
-	c.tags = make(map[upstream.Kind][]byte)
-	faults := make(map[upstream.Kind]error)
+	c.tags = make(map[upstream.TokenKind][]byte)
+	faults := make(map[upstream.TokenKind]error)
 	var unable []index.WorkerID
 	for _, e := range c.fleet.order {
-		k := e.kind
+		k := e.kind.(upstream.TokenKind)
 		if c.tags[k] == nil && faults[k] == nil {
 			if c.tags[k], faults[k] = k.Constrain(demand); faults[k] != nil {
 				err = faults[k] // of the last kind
@@ -175,13 +176,19 @@ func demands(r *block.Request) (list []string) {
 	return list
 }
 
-// announce names the fields without effect, also those without one at the chosen engine.
-func (c *call) announce(h http.Header) {
+// dropped implements backend.
+func (c tokenBackend) dropped() (names []string) {
 	for _, name := range c.place.engine.kind.Traits().Drops {
 		if given(c.req, name) {
-			c.ignored = append(c.ignored, name)
+			names = append(names, name)
 		}
 	}
+	return names
+}
+
+// announce names the fields without effect, also those without one at the chosen engine.
+func (c *call) announce(h http.Header) {
+	c.ignored = append(c.ignored, c.backend.dropped()...)
 	if len(c.ignored) == 0 {
 		return
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -43,6 +44,7 @@ type engine struct {
 	id          index.WorkerID
 	name        string
 	url, apiKey string
+	model       string         // its name at the engine; "" means the deployment's
 	hints       *intent.Target // nil if it takes none
 	client      *http.Client
 	kind        upstream.Kind
@@ -94,9 +96,9 @@ func newFleet(o *Options, m *Model) (*fleet, error) {
 
 // add adds an engine.
 func (f *fleet) add(e *Engine, rt http.RoundTripper) error {
-	url := strings.TrimSuffix(strings.TrimRight(e.URL, "/"), "/v1")
+	base := strings.TrimSuffix(strings.TrimRight(e.URL, "/"), "/v1")
 	switch {
-	case !strings.HasPrefix(url, "http://") && !strings.HasPrefix(url, "https://"):
+	case !strings.HasPrefix(base, "http://") && !strings.HasPrefix(base, "https://"):
 		return fmt.Errorf("engine %q: invalid URL %q: want http:// or https://", e.Name, e.URL)
 	case e.MaxRequests < 0:
 		return fmt.Errorf("engine %q: MaxRequests must not be negative (got %d)", e.Name, e.MaxRequests)
@@ -111,13 +113,13 @@ func (f *fleet) add(e *Engine, rt http.RoundTripper) error {
 			return err
 		}
 	}
-	name := cmp.Or(e.Name, url)
+	name := cmp.Or(e.Name, base)
 	id, err := f.router.AddWorker(index.Key{Instance: name}, policy.Both, newEngine(e))
 	if err != nil {
 		return err
 	}
 	f.router.Update(id, time.Now(), func(w *policy.Worker) { w.Adapters = e.Adapters })
-	en := &engine{id: id, name: name, url: url, apiKey: e.APIKey, hints: hints, kind: kind, adapters: e.Adapters, client: newClient(rt)}
+	en := &engine{id: id, name: name, url: base, apiKey: e.APIKey, model: e.Model, hints: hints, kind: kind, adapters: e.Adapters, client: newClient(rt)}
 	en.check, en.asking, en.checked = e.Check, make(slots, 1), time.Now()
 	if e.Unchecked {
 		en.doubts.Add(1)
@@ -134,6 +136,15 @@ func (f *fleet) add(e *Engine, rt http.RoundTripper) error {
 		return nil
 	}
 	return en.follow()
+}
+
+// host returns the host of an engine, without a port.
+func (e *engine) host() string {
+	u, err := url.Parse(e.url)
+	if err != nil {
+		return ""
+	}
+	return u.Hostname()
 }
 
 // hasAdapter reports whether an engine has an adapter.

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/weft-go/weft/examples/engine/upstream"
 )
 
 // This file ejects engines that fail and readmits them.
@@ -102,11 +104,16 @@ func (f *fleet) probed(e *engine, err error) {
 	}
 }
 
-// due reports whether a probe of an engine can change its state.
+// due reports whether a probe of an engine can change its state. Managed endpoints, which belong to others, are not probed
+// while they work.
 func (f *fleet) due(e *engine) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return !e.ejected || !time.Now().Before(e.until)
+	if !e.ejected {
+		_, managed := e.kind.(upstream.Managed)
+		return !managed
+	}
+	return !time.Now().Before(e.until)
 }
 
 // ready reports whether an engine is not ejected.
@@ -158,9 +165,7 @@ func (e *engine) probe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if e.apiKey != "" {
-		r.Header.Set("Authorization", "Bearer "+e.apiKey)
-	}
+	e.authorize(r)
 	resp, err := e.client.Do(r)
 	if err != nil {
 		return fmt.Errorf("probe: %w", err)

@@ -26,12 +26,29 @@ import (
 // This file handles a request, in the order of these functions:
 //
 //	respond  -> admit     check the key and the limits
-//	         -> read      decode, read the hints, stabilize, render, encode
-//	         -> constrain what the output must be, and which engines enforce it
+//	         -> read      decode, read the hints, stabilize; backend.prepare: render and encode, or convert
+//	         -> constrain backend: what the output must be, and which engines enforce it
 //	         -> follow    compare with the previous prompt of the session
-//	         -> choose    hash, look up, place on an engine
-//	         -> relay     send to the engine; decode, encode, write
+//	         -> choose    backend.hash; look up, place on an engine
+//	         -> relay     backend.receive: send to the engine, decode; encode, write
 //	         -> finish    report to the router, the log and OnDone
+//
+// The engines of a model get either the tokens of prompts (tokenBackend, in this file) or requests in an API of their own
+// (managedBackend, in managed.go).
+
+// A backend does what depends on the form in which the engines of a model get requests. The methods are called in this order,
+// open and receive for each attempt.
+type backend interface {
+	accept(r *http.Request, size int) error               // checks the decoded request, whose body has a size, and chooses the model's family
+	prepare(ctx context.Context, turn *prompt.Turn) error // turns the request into what engines get
+	constrain() error                                     // excludes the engines that cannot do what the request demands
+	hash() error                                          // sets what the router needs to know of the prompt
+	dropped() []string                                    // the fields without effect at the chosen engine
+	open() (event.Event, error)                           // begins to decode a response and returns the event that starts it
+	receive(ctx context.Context) (fault, err error)       // sends the request to the chosen engine and its output to c.out. fault is the error of the engine
+	used() event.Tokens                                   // tokens so far
+	count(ctx context.Context) (int64, error)             // instead of what follows prepare: the tokens of the prompt
+}
 
 // A call is the state of one request.
 type call struct {
@@ -50,22 +67,25 @@ type call struct {
 	choices     []choice
 	notices     notices
 	signer      *replay.Signer
-	layout      preamble.Prompt          // order in which the template writes system text and tools
-	early       event.Dispatcher         // calls Options.OnToolCall and OnReasoning
-	*deployment                          // of the request's model
-	adapter     string                   // "" for the model itself
-	model       *prompt.Model            // with the family that decodes the output
-	text        *prompt.Prompt           // rendered
-	prompt      []uint32                 // its token ids
-	tags        map[upstream.Kind][]byte // what the request demands of the output, for each kind of engine
-	logprobs    *int                     // candidates per token whose log probabilities the client gets; nil means none
-	compact     bool                     // the response is a summary of the conversation
-	joined      bool                     // the request continues a stored conversation
-	stored      bool                     // the response is stored
-	input       []byte                   // all input, if the response may be continued
-	lane        *lane                    // of the request in its WebSocket connection; nil over HTTP
-	warm        bool                     // the request only prepares the next one of its lane
-	ignored     []string                 // fields of the request without effect
+	layout      preamble.Prompt               // order in which the template writes system text and tools
+	early       event.Dispatcher              // calls Options.OnToolCall and OnReasoning
+	*deployment                               // of the request's model
+	adapter     string                        // "" for the model itself
+	model       *prompt.Model                 // with the family that decodes the output
+	text        *prompt.Prompt                // rendered
+	prompt      []uint32                      // its token ids
+	tags        map[upstream.TokenKind][]byte // what the request demands of the output, for each kind of engine
+	logprobs    *int                          // candidates per token whose log probabilities the client gets; nil means none
+	backend     backend                       // of the deployment
+	asked       engineRequest                 // body for the engine
+	compact     bool                          // the response is a summary of the conversation
+	joined      bool                          // the request continues a stored conversation
+	stored      bool                          // the response is stored
+	input       []byte                        // all input, if the response may be continued
+	lane        *lane                         // of the request in its WebSocket connection; nil over HTTP
+	warm        bool                          // the request only prepares the next one of its lane
+	ignored     []string                      // fields of the request without effect
+	hinted      []string                      // fields of the request that are hints
 	route       router.Request
 	place       *placement
 
@@ -98,7 +118,7 @@ func (g *Gateway) respond(w http.ResponseWriter, r *http.Request, a *wire.API) {
 	defer c.release()
 	err := c.read(w, r)
 	if err == nil && !c.warm {
-		err = c.constrain()
+		err = c.backend.constrain()
 	}
 	if err != nil {
 		c.decline(w, r, err)
@@ -120,7 +140,7 @@ func (g *Gateway) respond(w http.ResponseWriter, r *http.Request, a *wire.API) {
 	c.finish(r.Context(), err)
 }
 
-// read decodes the request and renders and encodes its prompt.
+// read decodes the request and turns it into what engines get.
 func (c *call) read(w http.ResponseWriter, r *http.Request) error {
 	g, ctx := c.g, r.Context()
 	body, err := readBody(w, r, g.opt.MaxBody, &c.memory)
@@ -141,9 +161,33 @@ func (c *call) read(w http.ResponseWriter, r *http.Request) error {
 	if err := g.check(c, r.URL.Path); err != nil {
 		return err
 	}
-	c.ignore()
 	record, d, _ := g.lookup(c.req.Params().Model) // which check found
 	c.use(record, d)
+	if err := c.backend.accept(r, len(body)); err != nil {
+		return err
+	}
+	c.notices = g.notices(r.Header)
+	if err := c.readHints(r); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err := c.expand(); err != nil {
+		return err
+	}
+	if err := c.summarize(); err != nil {
+		return err
+	}
+	return c.backend.prepare(ctx, turn)
+}
+
+// A tokenBackend renders prompts, sends their token ids, and parses the output.
+type tokenBackend struct{ *call }
+
+// accept implements backend.
+func (c tokenBackend) accept(r *http.Request, size int) (err error) {
+	c.ignore()
 	family := r.Header.Get("X-Weft-Tool-Call-Parser")
 	if c.api == wire.Completions {
 		family = "passthrough"
@@ -151,26 +195,14 @@ func (c *call) read(w http.ResponseWriter, r *http.Request) error {
 	if c.model, err = c.deployment.families.get(family); err != nil {
 		return &apierr.Error{Why: event.Invalid, Message: err.Error(), Cause: err}
 	}
-	if err := c.measureJSON(ctx, len(body)); err != nil {
-		return err
-	}
-	c.notices = g.notices(r.Header)
-
 	c.layout = c.model.Preamble()
-	if err := c.readHints(r); err != nil {
-		return err
-	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
+	return c.measureJSON(r.Context(), size)
+}
+
+// prepare implements backend: it renders and encodes the prompt.
+func (c tokenBackend) prepare(ctx context.Context, turn *prompt.Turn) (err error) {
 	if c.api == wire.Completions {
 		return c.plain(ctx)
-	}
-	if err := c.expand(); err != nil {
-		return err
-	}
-	if err := c.summarize(); err != nil {
-		return err
 	}
 	turn.Bind(c.route.Intent.Salt, c.route.Intent.Session.ID)
 	if c.text, err = turn.Render(c.model, c.req, time.Now()); c.text != nil {
@@ -193,8 +225,8 @@ func (c *call) read(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// open creates the decoders of the choices and returns the event that starts the response.
-func (c *call) open() (event.Event, error) {
+// open implements backend: it creates the decoders of the choices.
+func (c tokenBackend) open() (event.Event, error) {
 	c.choices = make([]choice, choices(c.req))
 	for i := range c.choices {
 		opt := &prompt.DecoderOptions{ID: c.unique, Choice: int32(i), EngineStops: c.place.engine.kind.Traits().Stops, MaxTokens: c.room()}
@@ -217,7 +249,7 @@ func (c *call) open() (event.Event, error) {
 }
 
 // note logs the parts of the request that the prompt omits, each kind once per request.
-func (c *call) note(losses []block.Loss) {
+func (c tokenBackend) note(losses []block.Loss) {
 	times := make(map[string]int)
 	for _, l := range losses {
 		times[reason(l)]++
@@ -232,7 +264,7 @@ func (c *call) note(losses []block.Loss) {
 }
 
 // room returns the maximum number of output tokens: the rest of the context window, limited by the model's record.
-func (c *call) room() int {
+func (c tokenBackend) room() int {
 	m := c.record()
 	room := m.ContextWindow - int64(len(c.prompt))
 	if c.api == wire.Completions && c.req.Params().MaxTokens == nil {
@@ -253,7 +285,7 @@ type chained struct {
 
 // hashes returns the hashes of the prompt's blocks. Those that the conversation's previous prompt had are not computed
 // again.
-func (c *call) hashes() []uint64 {
+func (c tokenBackend) hashes() []uint64 {
 	chain := kvhash.NewChain(c.blocks, kvhash.Scheme{}.With(c.adapter, c.route.Intent.Salt))
 	kept, n := c.text.Kept() // of the same tenant and salt
 	if k, ok := kept.(chained); ok && k.size == c.blocks && k.adapter == c.adapter {
@@ -265,13 +297,24 @@ func (c *call) hashes() []uint64 {
 	return chain.Blocks()
 }
 
-// choose places the request on an engine. It waits for one that has room.
-func (c *call) choose(ctx context.Context) error {
+// hash implements backend.
+func (c tokenBackend) hash() error {
 	if err := c.overflow(); err != nil {
 		return err
 	}
 	c.route.Hashes = c.hashes()
 	c.route.Tokens = len(c.prompt)
+	return nil
+}
+
+// count implements backend.
+func (c tokenBackend) count(context.Context) (int64, error) { return int64(len(c.prompt)), nil }
+
+// choose places the request on an engine. It waits for one that has room.
+func (c *call) choose(ctx context.Context) error {
+	if err := c.backend.hash(); err != nil {
+		return err
+	}
 	begun := time.Now()
 	p, err := c.fleet.place(ctx, &c.route)
 	if err == nil {
@@ -319,7 +362,7 @@ func (c *call) relay(w http.ResponseWriter, r *http.Request) error {
 	defer cancel(nil) // cancels the engine's request
 	c.watch.start(c.g.opt.EngineSilence, func() { cancel(errSilent) })
 	defer c.watch.stop()
-	start, err := c.open()
+	start, err := c.backend.open()
 	if err != nil {
 		c.g.refuse(w, r, c.api, err)
 		return err
@@ -357,7 +400,7 @@ func (c *call) relay(w http.ResponseWriter, r *http.Request) error {
 	out.flush() // an error of this write does not replace err
 	frames := out.frames
 	if len(c.choices) > 0 { // what was sent counts
-		used := c.choices[0].dec.Usage()
+		used := c.backend.used()
 		frames = out.enc.Append(frames, event.Event{Kind: event.Usage, Call: -1, Usage: &used})
 	}
 	if sent := out.w.close(out.enc.Fail(frames, public(ctx, err))); !sent {
@@ -368,21 +411,23 @@ func (c *call) relay(w http.ResponseWriter, r *http.Request) error {
 
 // encoder returns the encoder of the response.
 func (c *call) encoder() *wire.Encoder {
-	return c.api.NewEncoder(c.req, &wire.Options{
+	opt := &wire.Options{
 		ID: c.api.IDPrefix() + c.unique, Signer: c.signer, CallsInReasoning: c.g.opt.CallsInReasoning,
 		ToolDispatch: c.notices.calls, ReasoningDispatch: c.notices.reasoning,
-	})
+	}
+	if c.model == nil {
+		opt.Details = wire.DetailsAlways // an endpoint may need the signatures in it
+	}
+	return c.api.NewEncoder(c.req, opt)
 }
 
 // pump decodes the engine's output and sends the events. It flushes them before it waits for more output. The caller
 // must flush what remains, also after an error. If an engine fails before the client has some of its output, pump tries
 // another one.
 func (c *call) pump(ctx context.Context) error {
-	req := &engineRequest{Request: upstream.Request{Model: cmp.Or(c.adapter, c.deployment.name), Client: c.req, Prompt: c.text, Choices: len(c.choices), Logprobs: c.logprobs}}
-	defer req.release()
 	c.listen(ctx)
 	for {
-		fault, err := c.receive(ctx, req)
+		fault, err := c.backend.receive(ctx)
 		c.judge(ctx, fault)
 		if err == nil && fault == nil {
 			break
@@ -393,26 +438,36 @@ func (c *call) pump(ctx context.Context) error {
 		if fault == nil || !c.again(ctx, err) {
 			return err
 		}
-		start, err := c.open()
+		start, err := c.backend.open()
 		if err != nil {
 			return err
 		}
 		c.out.restart(start)
 		c.listen(ctx)
 	}
-	u := c.choices[0].dec.Usage() // of all choices
+	u := c.backend.used()
 	c.rec.Finish = c.choices[0].why.String()
 	c.out.send(event.Event{Kind: event.Usage, Call: -1, Usage: &u})
 	return nil
 }
 
-// receive sends the prompt to the chosen engine and reads its output. fault is the error of the engine, err any other.
-func (c *call) receive(ctx context.Context, req *engineRequest) (fault, err error) {
-	e := c.place.engine
+// used implements backend.
+func (c tokenBackend) used() event.Tokens {
+	if len(c.choices) == 0 {
+		return c.rec.Usage
+	}
+	return c.choices[0].dec.Usage() // of all choices
+}
+
+// receive implements backend.
+func (c tokenBackend) receive(ctx context.Context) (fault, err error) {
+	e, req := c.place.engine, &c.asked
+	kind := e.kind.(upstream.TokenKind)
 	if fault := c.fleet.verify(ctx, e, 0); fault != nil {
 		return fault, nil
 	}
-	req.prepare(e.kind, c.tags[e.kind], c.choices[0].dec)
+	req.Request = upstream.Request{Model: cmp.Or(c.adapter, c.deployment.name), Client: c.req, Prompt: c.text, Choices: len(c.choices), Logprobs: c.logprobs}
+	req.prepare(kind, c.tags[kind], c.choices[0].dec)
 	steps, fault := e.complete(ctx, c.unique, req, c.engineHints(ctx, e))
 	if fault != nil {
 		if e, ok := errors.AsType[*apierr.Error](fault); ok && e.Code == apierr.CodeContextLength && c.api == wire.Responses {
@@ -473,7 +528,7 @@ func (c *call) unfinished() bool {
 
 // advance adds a step to a choice. It reports whether it ended the choice and the engine has not: at a stop of the request
 // that the engine was not given, or because the engine exceeds the limit that it was given.
-func (c *call) advance(ch *choice, st *upstream.Step) (cut bool, err error) {
+func (c tokenBackend) advance(ch *choice, st *upstream.Step) (cut bool, err error) {
 	if ch.why != event.None {
 		return false, nil // output after the finish reason
 	}
@@ -508,7 +563,7 @@ func (c *call) advance(ch *choice, st *upstream.Step) (cut bool, err error) {
 }
 
 // decode decodes a step into c.events.
-func (c *call) decode(dec *prompt.Decoder, st *upstream.Step) {
+func (c tokenBackend) decode(dec *prompt.Decoder, st *upstream.Step) {
 	ids := st.IDs
 	if len(ids) == 0 {
 		c.events = dec.Append(c.events[:0], string(st.Text))
@@ -524,7 +579,7 @@ func (c *call) decode(dec *prompt.Decoder, st *upstream.Step) {
 }
 
 // deliver sends the events, then calls the callbacks for complete calls and reasoning.
-func (c *call) deliver(ch *choice) error {
+func (c tokenBackend) deliver(ch *choice) error {
 	if err := ch.dec.Err(); err != nil {
 		return err
 	}
@@ -539,19 +594,21 @@ func (c *call) deliver(ch *choice) error {
 // finish reports the end of the request to the router, the log and OnDone.
 func (c *call) finish(ctx context.Context, err error) {
 	c.rec.Total = time.Since(c.begun)
-	u := c.rec.Usage
-	if len(c.choices) > 0 {
-		u = c.choices[0].dec.Usage()
-	}
+	u := c.backend.used()
 	c.rec.Usage = u
-	c.client.spend(time.Now(), int(u.Output))
+	tokens, spent := int64(len(c.prompt)), u.Output
+	if c.model == nil { // the endpoint has counted the prompt
+		tokens, spent = u.Prompt, u.Prompt+u.Output
+	}
+	c.client.spend(time.Now(), int(spent))
 	switch {
 	case err == nil:
 		cached := -1
 		if !u.CachedEstimated {
 			cached = int(u.Cached)
 		}
-		if e := c.place.engine; e.hints != nil || c.route.Intent.Salt == "" { // an engine without salts does not use its cache for it
+		// An engine without salts does not use its cache for them. Of managed endpoints, nothing is estimated.
+		if e := c.place.engine; c.model != nil && (e.hints != nil || c.route.Intent.Salt == "") {
 			c.rec.CacheExcess = c.fleet.judge(e, c.rec.Decision.CachedEstimate, u, c.blocks)
 		}
 		c.leave(func(t *router.Ticket, now time.Time) { t.Finish(now, cached, int(u.Output)) })
@@ -563,7 +620,7 @@ func (c *call) finish(ctx context.Context, err error) {
 		c.leave((*router.Ticket).Cancel)
 	}
 	c.g.opt.Logger.Info("request done", "request", c.id, "engine_request", c.unique, "key", c.client.name(), "api", c.rec.API, "worker", c.rec.Worker, "why", c.rec.Decision.Why(),
-		"prompt", len(c.prompt), "cached", u.Cached, "output", u.Output, "finish", c.rec.Finish, "continued", c.joined, "ms", c.rec.Total.Milliseconds(), "err", loggable(err))
+		"prompt", tokens, "cached", u.Cached, "output", u.Output, "finish", c.rec.Finish, "continued", c.joined, "ms", c.rec.Total.Milliseconds(), "err", loggable(err))
 	if c.g.opt.OnDone != nil {
 		c.g.opt.OnDone(c.rec)
 	}

@@ -17,7 +17,7 @@ import (
 // use again. The memory is returned when release was called and the HTTP client has closed all readers of the body.
 type engineRequest struct {
 	upstream.Request
-	kind upstream.Kind // for which the body is; nil if there is none yet
+	kind upstream.TokenKind // for which the body is; nil if there is none yet
 
 	mu       sync.Mutex
 	body     []byte // of the last attempt, with hints; nil when it was returned
@@ -29,7 +29,7 @@ type engineRequest struct {
 
 // prepare writes the body for a kind of engine, with its constraint, unless it is the last one's. dec is the decoder of the
 // first choice. Bodies that were attached before can no longer be read.
-func (r *engineRequest) prepare(kind upstream.Kind, constraint []byte, dec *prompt.Decoder) {
+func (r *engineRequest) prepare(kind upstream.TokenKind, constraint []byte, dec *prompt.Decoder) {
 	r.Decoder = dec
 	if r.kind == kind {
 		return

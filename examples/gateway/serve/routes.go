@@ -86,7 +86,12 @@ func (g *Gateway) count(a *wire.API, encode func(dst []byte, n int64) []byte) ht
 			g.refuse(w, r, a, err)
 			return
 		}
-		writeBody(w, encode(nil, int64(len(c.prompt))))
+		n, err := c.backend.count(r.Context())
+		if err != nil {
+			g.refuse(w, r, a, err)
+			return
+		}
+		writeBody(w, encode(nil, n))
 	}
 }
 

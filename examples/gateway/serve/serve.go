@@ -31,7 +31,7 @@ import (
 	"github.com/weft-go/weft/tokenizers/prompt"
 )
 
-// Options configures a Gateway. Model, Prompts and at least one engine are required.
+// Options configures a Gateway. Model and at least one engine are required.
 type Options struct {
 	Model   string   // name of the model at clients and engines
 	Aliases []string // other names that clients may use for the model
@@ -40,8 +40,10 @@ type Options struct {
 	Models []catalog.Model
 	// AnyModel makes Model serve requests for names that are not listed, under those names. By default they get status 404.
 	AnyModel bool
-	Prompts  *prompt.Model // renders prompts and decodes output; must have a tokenizer and a family
-	Engines  []Engine
+	// Prompts renders prompts and decodes output; it must have a tokenizer and a family. It must be nil if the engines are
+	// managed endpoints, see upstream.Managed. A model has either those or other engines.
+	Prompts *prompt.Model
+	Engines []Engine
 	// Placement chooses the engine for a request; nil means policy.Default().
 	Placement policy.Policy
 	// More holds further models, each with its own engines.
@@ -142,7 +144,8 @@ const DefaultBlockSize = 16
 type Engine struct {
 	Name        string // unique; "" means the URL
 	URL         string // base address, without /v1
-	APIKey      string // sent as a bearer token; "" means no token
+	APIKey      string // sent as a bearer token, or in the form of the kind; "" means no key
+	Model       string // name of the model at a managed endpoint; "" means the gateway's name
 	MaxRequests int    // requests at the same time; 0 means 256. More wait in the gateway
 	// PrefillPerSecond is the prefill speed that the router assumes, in prompt tokens per second. 0 means that the router begins with
 	// 70,000 and learns the rates of all engines.

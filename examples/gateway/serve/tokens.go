@@ -73,8 +73,11 @@ func (c *call) tokenize(w http.ResponseWriter, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var ids []uint32
-	var window int64
+	m, err := c.modelOf(req.Model)
+	if err != nil {
+		return nil, err
+	}
+	ids, window := []uint32(nil), m.ContextWindow
 	switch {
 	case (req.Prompt != nil) == (req.Messages != nil):
 		return nil, apierr.Invalid("prompt", "Exactly one of prompt and messages is required.")
@@ -88,16 +91,11 @@ func (c *call) tokenize(w http.ResponseWriter, r *http.Request) (any, error) {
 		if err := c.read(w, again); err != nil {
 			return nil, err
 		}
-		ids, window = c.prompt, c.record().ContextWindow
+		ids = c.prompt
 	default:
-		m, err := c.modelOf(req.Model)
-		if err != nil {
-			return nil, err
-		}
 		if ids, err = c.encode(r.Context(), *req.Prompt, req.AddSpecial == nil || *req.AddSpecial, m.ContextWindow); err != nil {
 			return nil, err
 		}
-		window = m.ContextWindow
 	}
 	out := tokenizeResponse{Count: len(ids), Window: window, Tokens: ids}
 	if out.Tokens == nil {
@@ -183,11 +181,14 @@ func (c *call) readJSON(w http.ResponseWriter, r *http.Request, limit int64, v a
 	return body, nil
 }
 
-// modelOf returns the record of a model, which becomes the model of the call; "" is the gateway's first.
+// modelOf returns the record of a model with a tokenizer, which becomes the model of the call; "" is the gateway's first.
 func (c *call) modelOf(name string) (*catalog.Model, error) {
 	m, d, ok := c.g.lookup(cmp.Or(name, c.g.opt.Model))
 	if !ok {
 		return nil, apierr.ModelNotFound(name)
+	}
+	if d.managed() {
+		return nil, &apierr.Error{Why: event.Invalid, Param: "model", Code: apierr.CodeUnsupported, Message: "The tokens of this model are not known here: its endpoints take conversations only."}
 	}
 	c.use(m, d)
 	return m, nil
@@ -195,6 +196,10 @@ func (c *call) modelOf(name string) (*catalog.Model, error) {
 
 // use makes the model or the adapter of a record the one of the call.
 func (c *call) use(m *catalog.Model, d *deployment) {
+	c.backend = tokenBackend{c}
+	if d.managed() {
+		c.backend = &managedBackend{call: c}
+	}
 	if c.deployment, c.rec.Model = d, d.name; d.fleet.hasAdapter(m.ID) {
 		c.adapter, c.rec.Adapter = m.ID, m.ID
 		c.route.Adapter, c.route.Exclude = m.ID, d.fleet.without(m.ID)

@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weft-go/weft/examples/engine/upstream"
+	"github.com/weft-go/weft/kvhash/index"
+	"github.com/weft-go/weft/protocols/apierr"
+	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/event"
+	"github.com/weft-go/weft/protocols/messages"
+	"github.com/weft-go/weft/protocols/replay"
+	"github.com/weft-go/weft/protocols/wire"
+	"github.com/weft-go/weft/tokenizers/prompt"
+)
+
+// A managedBackend converts requests to the APIs of managed endpoints, and their events to the client's API. It knows neither
+// the tokenizer nor the template of the model.
+type managedBackend struct {
+	*call
+	size      int                                  // of the client's body, in bytes
+	converted map[*engine]*upstream.ManagedRequest // by engine; those of equal engines are the same
+	header    http.Header                          // the client's
+	reported  event.Tokens                         // by the endpoint
+}
+
+// perToken is the number of bytes of a body or of output that is taken for a token where an endpoint reports none.
+const perToken = 4
+
+// maxManagedOutput limits the output of an endpoint, in bytes: the gateway does not count its tokens.
+const maxManagedOutput = 64 << 20
+
+// accept implements backend.
+func (c *managedBackend) accept(r *http.Request, size int) error {
+	c.size, c.header = size, r.Header
+	switch {
+	case c.api == wire.Completions:
+		return &apierr.Error{Why: event.Invalid, Param: "prompt", Code: apierr.CodeUnsupported, Message: "The endpoints of this model take conversations, not text to continue."}
+	case r.Header.Get("X-Weft-Tool-Call-Parser") != "":
+		return apierr.Invalid("", "The output of this model is not parsed here: leave out the header X-Weft-Tool-Call-Parser.")
+	}
+	return nil
+}
+
+// prepare implements backend. What endpoints get depends on what constrain finds.
+func (c *managedBackend) prepare(context.Context, *prompt.Turn) error { return c.unseal() }
+
+// convert returns the request for an endpoint.
+func (c *managedBackend) convert(e *engine, count bool) (*upstream.ManagedRequest, error) {
+	out, err := e.kind.(upstream.Managed).Convert(c.req, &upstream.ManagedOptions{
+		Host: e.host(), Model: cmp.Or(e.model, c.deployment.name), MaxTokens: c.record().MaxOutputTokens,
+		Omit: c.private(), Logprobs: c.logprobs != nil, Count: count,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, c.memory.add(int64(len(out.Body)))
+}
+
+// same reports whether another engine gets the same requests.
+func (e *engine) same(o *engine) bool {
+	return e.kind == o.kind && e.model == o.model && e.host() == o.host()
+}
+
+// unseal removes the gateway's own signatures from past reasoning. They mean nothing to an endpoint, while another's signature
+// may be the endpoint's.
+func (c *managedBackend) unseal() error {
+	for _, t := range c.req.Turns() {
+		for i := range t.Blocks {
+			b := t.Blocks[i]
+			if b.Kind != block.Reasoning {
+				continue
+			}
+			_, signed := c.signer.Open(b.Signature, b.Text)
+			_, sealed := c.signer.Open(b.Encrypted, b.Text)
+			if signed != replay.Intact && sealed != replay.Intact {
+				continue
+			}
+			if signed == replay.Intact {
+				b.Signature = ""
+			}
+			if sealed == replay.Intact {
+				b.Encrypted = ""
+			}
+			if err := c.req.Set(b.At, b); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// apiHints lists the hints of package intent that are fields of an API: an endpoint gets them. The others are for the gateway,
+// which sends those that are granted in the dialect of the endpoint.
+var apiHints = []string{
+	"prompt_cache_key", "prompt_cache_retention", "prompt_cache_options", "user", "safety_identifier", "metadata", "client_metadata",
+	"cache_control", "service_tier", "speed",
+}
+
+// private returns the fields of the request that endpoints do not get: hints for the gateway, and those that the policy of the
+// tenant does not grant.
+func (c *managedBackend) private() (names []string) {
+	for _, name := range c.hinted {
+		if !slices.Contains(apiHints, name) {
+			names = append(names, name)
+		}
+	}
+	for _, x := range c.rec.Limited {
+		if x.Hint == "service_tier" || x.Hint == "speed" {
+			names = append(names, x.Hint)
+		}
+	}
+	return names
+}
+
+// demanded lists the parts of all APIs that demand something of the output, besides those of constraints, in the names that
+// losses have. A request is refused if they are lost.
+var demanded = []string{"n", "stop", "tool_choice", "response_format"}
+
+// constrain implements backend: it converts the request for each endpoint, and excludes those whose API does not have what the
+// request demands.
+func (c *managedBackend) constrain() error {
+	if err := c.wantLogprobs(); err != nil {
+		return err
+	}
+	var unable []index.WorkerID
+	var fault error
+	c.converted = make(map[*engine]*upstream.ManagedRequest)
+	for i, e := range c.fleet.order {
+		if k := slices.IndexFunc(c.fleet.order[:i], e.same); k >= 0 {
+			c.converted[e] = c.converted[c.fleet.order[k]]
+		} else if c.converted[e], fault = c.convert(e, false); fault != nil {
+			return fault
+		}
+	}
+	for _, e := range c.fleet.order {
+		for _, l := range c.converted[e].Losses {
+			field, _, _ := strings.Cut(l.Path, " ") // some have a detail
+			if !slices.Contains(demanded, field) && !slices.Contains(constraints, field) {
+				continue
+			}
+			unable = append(unable, e.id)
+			if field = c.spelled(field); fault == nil {
+				fault = &apierr.Error{Why: event.Invalid, Param: field, Code: apierr.CodeUnsupported, Message: fmt.Sprintf("The endpoints of this model do not support %s: %s.", field, l.Why)}
+			}
+			break
+		}
+	}
+	if len(unable) == len(c.fleet.order) {
+		if c.g.opt.Unconstrained {
+			return nil // dropped lists the fields
+		}
+		return fault
+	}
+	c.route.Exclude = append(c.route.Exclude, unable...)
+	return nil
+}
+
+// spelled returns the name that a demand has in the request.
+func (c *managedBackend) spelled(field string) string {
+	switch list := demands(c.req); {
+	case field == "response_format" && len(list) > 0:
+		return list[0]
+	case field == "stop" && c.api == wire.Messages:
+		return "stop_sequences"
+	}
+	return field
+}
+
+// hash implements backend. What endpoints have cached is not known.
+func (c *managedBackend) hash() error {
+	c.route.Tokens = c.size / perToken
+	return nil
+}
+
+// dropped implements backend.
+func (c *managedBackend) dropped() (names []string) {
+	for _, l := range c.converted[c.place.engine].Losses {
+		root, _, _ := strings.Cut(l.Path, ".")
+		passed := slices.Contains(c.hinted, root) || c.logprobs != nil && (root == "include" || root == "logprobs")
+		if !passed && !slices.Contains(names, l.Path) {
+			names = append(names, l.Path)
+			c.g.opt.Logger.Debug("not converted", "request", c.id, "path", l.Path, "why", reason(l))
+		}
+	}
+	for _, x := range c.private() {
+		if slices.Contains(apiHints, x) && given(c.req, x) {
+			names = append(names, x)
+		}
+	}
+	return names
+}
+
+// open implements backend.
+func (c *managedBackend) open() (event.Event, error) {
+	c.choices = make([]choice, choices(c.req))
+	c.reported, c.output = event.Tokens{}, 0
+	return event.Event{Kind: event.Start, Call: -1}, nil
+}
+
+// used implements backend. Output that was cut, or that the endpoint does not count, is estimated.
+func (c *managedBackend) used() event.Tokens {
+	u := c.reported
+	u.Prompt = cmp.Or(u.Prompt, int64(c.route.Tokens))
+	if u.Output == 0 || c.unfinished() {
+		u.Output = max(u.Output, (c.output+perToken-1)/perToken)
+	}
+	return u
+}
+
+// request returns a request to an endpoint, with the headers that the body depends on.
+func (c *managedBackend) request(ctx context.Context, path string, body []byte) (*http.Request, error) {
+	e := c.place.engine
+	hr, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url+path, bytes.NewReader(body))
+	if err == nil && c.api == wire.Messages && e.kind.(upstream.Managed).API() == wire.Messages {
+		for _, name := range []string{"Anthropic-Version", "Anthropic-Beta"} {
+			hr.Header[name] = c.header.Values(name)
+		}
+	}
+	return hr, err
+}
+
+// receive implements backend.
+func (c *managedBackend) receive(ctx context.Context) (fault, err error) {
+	e := c.place.engine
+	kind := e.kind.(upstream.Managed)
+	hints := c.engineHints(ctx, e)
+	body, err := hints.AppendBody(nil, c.converted[e].Body)
+	if err != nil {
+		return nil, err
+	}
+	hr, err := c.request(ctx, kind.Traits().Path, body)
+	if err != nil {
+		return nil, err
+	}
+	resp, fault := e.do(hr, c.unique, &hints)
+	if fault != nil {
+		return fault, nil
+	}
+	if resp.StatusCode != http.StatusOK {
+		defer resp.Body.Close()
+		return c.located(kind, kind.Refusal(resp)), nil
+	}
+	c.pace = pace{}
+	received := false // events arrived since the last pause
+	pause := func() bool {
+		if received {
+			received = false
+			err = c.out.flush()
+			now := time.Now()
+			c.report(now)
+			c.watch.interrupt(now)
+		}
+		return err == nil
+	}
+	for ev, fault := range kind.Events(resp.Body, len(c.choices), pause) {
+		received = true
+		switch {
+		case err != nil: // the client has left
+			return nil, err
+		case fault != nil && c.unfinished():
+			return c.located(kind, fault), nil
+		case fault != nil:
+			c.g.opt.Logger.Warn("engine failed after output", "request", c.id, "err", loggable(fault))
+		default:
+			if err := c.add(&ev); err != nil {
+				return nil, err
+			}
+		}
+	}
+	c.report(time.Now())
+	switch {
+	case err != nil:
+		return nil, err
+	case c.unfinished():
+		return apierr.EngineFailed(errors.New("no finish reason in response")), nil
+	}
+	return nil, nil
+}
+
+// located returns an error of an endpoint, without a path if that is one in its API and not the client's.
+func (c *managedBackend) located(kind upstream.Managed, err error) error {
+	if e, ok := errors.AsType[*apierr.Error](err); ok && kind.API() != c.api {
+		e.Param = ""
+	}
+	return err
+}
+
+// add adds an event of the endpoint to the response.
+func (c *managedBackend) add(ev *event.Event) error {
+	if ev.Choice < 0 || int(ev.Choice) >= len(c.choices) {
+		return apierr.EngineFailed(fmt.Errorf("choice %d of %d", ev.Choice, len(c.choices)))
+	}
+	switch ev.Kind {
+	case event.Start:
+		if ev.Usage != nil {
+			c.reported = *ev.Usage
+			if !c.sent {
+				c.out.restart(event.Event{Kind: event.Start, Call: -1, Usage: ev.Usage})
+			}
+		}
+		return nil
+	case event.Usage:
+		c.reported = *ev.Usage
+		return nil
+	case event.Finish:
+		c.choices[ev.Choice].why = ev.Why
+	default:
+		if c.rec.FirstByte == 0 {
+			c.rec.FirstByte = time.Since(c.begun)
+			c.place.ticket.FirstToken(time.Now())
+		}
+		if ev.Choice == 0 && len(ev.Data) > 0 {
+			c.pace.tokens++
+		}
+	}
+	if err := c.produced(len(ev.Data)); err != nil {
+		return err
+	}
+	if c.output > maxManagedOutput {
+		return apierr.EngineFailed(errors.New("output too long"))
+	}
+	c.out.send(*ev)
+	c.early.Add(*ev)
+	return nil
+}
+
+// count implements backend: it asks an endpoint that counts tokens.
+func (c *managedBackend) count(ctx context.Context) (n int64, err error) {
+	for _, e := range c.fleet.order {
+		if e.kind.(upstream.Managed).CountPath() == "" {
+			c.route.Exclude = append(c.route.Exclude, e.id)
+		}
+	}
+	unsupported := &apierr.Error{Why: event.Invalid, Param: "model", Code: apierr.CodeUnsupported, Message: "The endpoints of this model do not count tokens."}
+	if len(c.route.Exclude) == len(c.fleet.order) {
+		return 0, unsupported
+	}
+	if c.place, err = c.fleet.place(ctx, &c.route); err != nil {
+		return 0, err
+	}
+	e := c.place.engine
+	defer func() { c.place.ticket.Cancel(time.Now()) }()
+	kind := e.kind.(upstream.Managed)
+	req, err := c.convert(e, true)
+	if err != nil {
+		return 0, err
+	}
+	hr, err := c.request(ctx, kind.CountPath(), req.Body)
+	if err != nil {
+		return 0, err
+	}
+	hints := c.engineHints(ctx, e)
+	resp, err := e.do(hr, c.unique, &hints)
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	switch resp.StatusCode {
+	case http.StatusOK:
+	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented:
+		return 0, unsupported
+	default:
+		return 0, c.located(kind, kind.Refusal(resp))
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	if err == nil {
+		n, err = messages.DecodeTokenCount(body) // of both APIs
+	}
+	if err != nil {
+		return 0, apierr.EngineFailed(err)
+	}
+	return n, nil
+}
