@@ -233,7 +233,7 @@ func (m Managed) keepReasoning(req *block.Request, host string, out *ManagedRequ
 			drop := false
 			switch m.api {
 			case wire.Messages:
-				drop = !b.Redacted && (b.Signature == "" || b.Encrypted != "" || b.Summary)
+				drop = !b.Redacted && (b.Signature == "" || b.Encrypted != "")
 			case wire.Responses:
 				drop = b.Encrypted == "" && host == m.host
 			case wire.Chat:
@@ -245,9 +245,17 @@ func (m Managed) keepReasoning(req *block.Request, host string, out *ManagedRequ
 				if err := req.Delete(b.At); err != nil {
 					return err
 				}
-			case m.api == wire.Responses && b.Encrypted != "" && (b.ID != "" || !b.Summary):
-				b.ID, b.Summary = "", true
+			case m.api == wire.Messages && b.Summary: // by way of a Responses client
+				b.Summary = false
 				if err := req.Set(b.At, b); err != nil {
+					return err
+				}
+			case m.api == wire.Responses && b.Encrypted != "" && (b.ID != "" || !b.Summary):
+				plain := block.Block{Kind: block.Reasoning, Text: b.Text, Summary: true, Encrypted: b.Encrypted}
+				if err := req.Insert(b.At, plain); err != nil {
+					return err
+				}
+				if err := req.Delete(b.At); err != nil {
 					return err
 				}
 			}

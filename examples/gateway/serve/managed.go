@@ -188,7 +188,7 @@ func (c *managedBackend) hash() error {
 func (c *managedBackend) dropped() (names []string) {
 	for _, l := range c.converted[c.place.engine].Losses {
 		root, _, _ := strings.Cut(l.Path, ".")
-		passed := slices.Contains(c.hinted, root) || c.logprobs != nil && (root == "include" || root == "logprobs")
+		passed := slices.Contains(c.hinted, root) || root == "include" || c.logprobs != nil && root == "logprobs" // the gateway does it
 		if !passed && !slices.Contains(names, l.Path) {
 			names = append(names, l.Path)
 			c.g.opt.Logger.Debug("not converted", "request", c.id, "path", l.Path, "why", reason(l))
@@ -198,6 +198,9 @@ func (c *managedBackend) dropped() (names []string) {
 		if slices.Contains(apiHints, x) && given(c.req, x) {
 			names = append(names, x)
 		}
+	}
+	if c.req.API() == block.Responses && string(c.req.Field("store")) == "true" && c.g.store == nil {
+		names = append(names, "store")
 	}
 	return names
 }

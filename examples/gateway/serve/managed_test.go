@@ -3,12 +3,16 @@
 package serve_test
 
 import (
+	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/weft-go/weft/examples/engine/upstream"
 	"github.com/weft-go/weft/examples/gateway/serve"
 	"github.com/weft-go/weft/protocols/event"
 	"github.com/weft-go/weft/protocols/wire"
@@ -148,4 +152,96 @@ func TestManagedBreaks(t *testing.T) {
 	})
 }
 
-var _ = serve.Options{}
+// conversation returns the request of the next turn: body with the output of a response as the client returns it, and the
+// results of its calls.
+func (a apiCase) conversation(t testing.TB, body object, response string) object {
+	t.Helper()
+	var r object
+	require.NoError(t, json.Unmarshal([]byte(response), &r))
+	next := maps.Clone(body)
+	switch a.name {
+	case "chat":
+		m := r["choices"].([]any)[0].(object)["message"].(object)
+		next["messages"] = append(slices.Clone(body["messages"].([]any)), m, object{"role": "tool", "tool_call_id": "call_1", "content": "package a"}, object{"role": "tool", "tool_call_id": "call_2", "content": "none"})
+	case "responses":
+		items := []any{object{"role": "user", "content": body["input"]}}
+		items = append(items, r["output"].([]any)...)
+		next["input"] = append(items, object{"type": "function_call_output", "call_id": "call_1", "output": "package a"}, object{"type": "function_call_output", "call_id": "call_2", "output": "none"})
+	case "messages":
+		next["messages"] = append(slices.Clone(body["messages"].([]any)), object{"role": "assistant", "content": r["content"]}, object{"role": "user", "content": []any{
+			object{"type": "tool_result", "tool_use_id": "call_1", "content": "package a"}, object{"type": "tool_result", "tool_use_id": "call_2", "content": "none"},
+		}})
+	}
+	return next
+}
+
+// TestManagedConversation returns a response to the gateway, as a client does in its next request. The endpoint gets its
+// reasoning back with its own proof and nothing of the gateway's, and the calls and results under their ids.
+func TestManagedConversation(t *testing.T) {
+	eachPair(t, func(t *testing.T, a apiCase, i int) {
+		k := managedKinds[i]
+		e := newEndpoint(t, playing(k, callScene))
+		r := managed(t, k, nil, e)
+		first := a.body("Where is it?", false)
+		if a.name == "responses" {
+			first["include"] = []any{"reasoning.encrypted_content"}
+		}
+		_, _, body := send(t, r.url+a.path, first)
+		status, head, text := send(t, r.url+a.path, a.conversation(t, first, body))
+		require.Equal(t, 200, status, text)
+		require.Empty(t, head.Get("X-Weft-Dropped"))
+		sent, _ := e.last(t)
+		switch k.String() {
+		case "openai":
+			require.Contains(t, sent, `"reasoning_content":"I need two looks."`)
+		case "anthropic":
+			thinking := sent[strings.LastIndex(sent[:strings.Index(sent, "I need two looks.")], "{"):]
+			require.JSONEq(t, `{"type":"thinking","thinking":"I need two looks.","signature":"sig+up"}`, thinking[:strings.Index(thinking, "}")+1])
+		case "responses":
+			require.Contains(t, sent, `{"type":"reasoning","summary":[{"type":"summary_text","text":"I need two looks."}],"encrypted_content":"gAAA+up"}`)
+			require.Contains(t, sent, `"store":false`)
+		}
+		require.NotContains(t, sent, "weft")
+		for _, has := range []string{`"call_1"`, `"call_2"`, "package a", "a.go"} {
+			require.Contains(t, sent, has)
+		}
+	})
+}
+
+// TestManagedGateway puts a gateway in front of another one with an embedded engine, over each API of the latter: clients of
+// the former get the same as clients of the latter, and the prompt of the next turn extends what the model wrote.
+func TestManagedGateway(t *testing.T) {
+	eachPair(t, func(t *testing.T, a apiCase, i int) {
+		back := start(t, 1, say(answer), nil)
+		front := managed(t, managedKinds[i], func(o *serve.Options) {
+			o.Engines = []serve.Engine{{URL: back.url, Kind: managedKinds[i], Model: "m"}}
+		})
+		_, _, direct := send(t, back.url+a.path, a.body("Where is it?", true))
+		want := a.gather(t, direct)
+		_, head, text := send(t, front.url+a.path, a.body("Where is it?", true))
+		got := a.gather(t, text)
+		require.Equal(t, "text/event-stream", head.Get("Content-Type"))
+		require.GreaterOrEqual(t, got.Cached, 64, "the prompt begins as the one before")
+		want.Cached = got.Cached
+		if managedKinds[i] == upstream.Responses && a.name != "responses" {
+			want.Prompt = got.Prompt // tools have strict: false, since the default of the Responses API is true
+		}
+		require.Empty(t, cmp.Diff(want, got))
+		require.NotEmpty(t, got.Reasoning)
+		require.Len(t, got.Calls, 2)
+
+		first := a.body("Where is it?", false)
+		if a.name == "responses" {
+			first["include"] = []any{"reasoning.encrypted_content"}
+		}
+		_, _, text = send(t, front.url+a.path, first)
+		ids := collected(t, a, text).Answers[0].Calls()
+		next := a.conversation(t, first, strings.NewReplacer(ids[0].ID, "call_1", ids[1].ID, "call_2").Replace(text))
+		status, head, text := send(t, front.url+a.path, next)
+		require.Equal(t, 200, status, text)
+		require.Empty(t, head.Get("X-Weft-Dropped"))
+		prompts := back.prompts
+		last, this := prompts[len(prompts)-2], prompts[len(prompts)-1]
+		require.True(t, strings.HasPrefix(this.Text, last.Text+answer), "%s\n----\n%s", last.Text+answer, this.Text)
+	})
+}
