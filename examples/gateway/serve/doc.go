@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package serve implements a gateway: an http.Handler that serves the Chat Completions, Responses and Messages APIs in
-// front of engines with vLLM's /v1/completions. It connects the libraries of this repository; path.go handles a request
+// front of engines that complete prompts, or of endpoints that have one of these APIs themselves. It connects the libraries of this repository; path.go handles a request
 // from beginning to end, in order, and is meant to be copied from.
 //
 // # Terminology
 //
-//   - engine: one server behind the gateway. It receives prompts as token IDs.
+//   - engine: one server behind the gateway. It receives prompts as token IDs, or is a managed endpoint.
+//   - managed endpoint: a server that has one of the three APIs itself, such as Anthropic's; see managed.go.
 //   - worker: an engine, as registered with the router.
 //   - dispatch: reporting a complete tool call while the model is still generating, so that it can run early.
 //

@@ -199,7 +199,7 @@ func (c *managedBackend) dropped() (names []string) {
 			names = append(names, x)
 		}
 	}
-	if c.req.API() == block.Responses && string(c.req.Field("store")) == "true" && c.g.store == nil {
+	if c.req.API() == block.Responses && string(c.req.Field("store")) == "true" && c.g.opt.Store == nil {
 		names = append(names, "store")
 	}
 	return names
@@ -207,7 +207,11 @@ func (c *managedBackend) dropped() (names []string) {
 
 // open implements backend.
 func (c *managedBackend) open() (event.Event, error) {
-	c.choices = make([]choice, choices(c.req))
+	n := choices(c.req)
+	if slices.ContainsFunc(c.converted[c.place.engine].Losses, func(l block.Loss) bool { return l.Path == "n" }) {
+		n = 1
+	}
+	c.choices = make([]choice, n)
 	c.reported, c.output = event.Tokens{}, 0
 	return event.Event{Kind: event.Start, Call: -1}, nil
 }

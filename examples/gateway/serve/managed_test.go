@@ -4,7 +4,9 @@ package serve_test
 
 import (
 	"encoding/json"
+	"io"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +18,7 @@ import (
 	"github.com/weft-go/weft/examples/gateway/serve"
 	"github.com/weft-go/weft/protocols/event"
 	"github.com/weft-go/weft/protocols/wire"
+	"github.com/weft-go/weft/router/policy"
 )
 
 // eachPair runs a test for each API of a client and each kind of endpoint.
@@ -244,4 +247,241 @@ func TestManagedGateway(t *testing.T) {
 		last, this := prompts[len(prompts)-2], prompts[len(prompts)-1]
 		require.True(t, strings.HasPrefix(this.Text, last.Text+answer), "%s\n----\n%s", last.Text+answer, this.Text)
 	})
+}
+
+// TestManagedRefusals checks what clients get for the errors of endpoints: their reason where it is about the request, and
+// nothing of it where it is about the gateway's account.
+func TestManagedRefusals(t *testing.T) {
+	openAI := func(typ, code, message string) string {
+		return `{"error":{"message":"` + message + `","type":"` + typ + `","param":"messages[0]","code":` + code + `}}`
+	}
+	claude := func(typ, message string) string {
+		return `{"type":"error","error":{"type":"` + typ + `","message":"` + message + `"},"request_id":"req_up"}`
+	}
+	for _, c := range []struct {
+		name          string
+		status        int
+		body          map[bool]string // by whether the kind is anthropic
+		want, wantFor int             // status for OpenAI's APIs and for Messages
+		has, hides    string
+		again         string // Retry-After
+	}{
+		{"invalid", 400, map[bool]string{false: openAI("invalid_request_error", "null", "Top is too high."), true: claude("invalid_request_error", "Top is too high.")}, 400, 400, "Top is too high.", "", ""},
+		{"too long", 400, map[bool]string{
+			false: openAI("invalid_request_error", `"context_length_exceeded"`, "This model's maximum context length is 100 tokens. However, your messages resulted in 105 tokens."),
+			true:  claude("invalid_request_error", "prompt is too long: 105 tokens > 100 maximum"),
+		}, 400, 400, "100", "", ""},
+		{"limited", 429, map[bool]string{false: openAI("requests", `"rate_limit_exceeded"`, "Slow down."), true: claude("rate_limit_error", "Slow down.")}, 429, 429, "Slow down.", "", "17"},
+		{"large", 413, map[bool]string{false: openAI("invalid_request_error", `"request_too_large"`, "Too big."), true: claude("request_too_large", "Too big.")}, 413, 413, "Too big.", "", ""},
+		{"overloaded", 529, map[bool]string{false: openAI("server_error", "null", "All busy."), true: claude("overloaded_error", "All busy.")}, 503, 529, "All busy.", "", "17"},
+		{"key", 401, map[bool]string{false: openAI("invalid_request_error", `"invalid_api_key"`, "Incorrect API key: sk-up"), true: claude("authentication_error", "invalid x-api-key sk-up")}, 502, 500, "does not accept the key", "sk-up", ""},
+		{"model", 404, map[bool]string{false: openAI("invalid_request_error", `"model_not_found"`, "No such model."), true: claude("not_found_error", "model: up/model")}, 502, 500, "refused the request", "", ""},
+		{"failed", 500, map[bool]string{false: openAI("server_error", "null", "at 10.0.0.7"), true: claude("api_error", "at 10.0.0.7")}, 502, 500, "failed", "10.0.0.7", ""},
+		{"page", 502, map[bool]string{false: "<html>10.0.0.7</html>", true: "<html>10.0.0.7</html>"}, 502, 500, "failed", "10.0.0.7", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			eachPair(t, func(t *testing.T, a apiCase, i int) {
+				e := newEndpoint(t, func(w http.ResponseWriter, _ *http.Request, _ object) {
+					w.Header().Set("Retry-After", "17")
+					w.WriteHeader(c.status)
+					io.WriteString(w, c.body[managedKinds[i] == upstream.Anthropic])
+				})
+				r := managed(t, managedKinds[i], nil, e)
+				for _, stream := range []bool{true, false} {
+					status, head, body := send(t, r.url+a.path, a.body("Hi", stream))
+					require.Equal(t, map[bool]int{false: c.want, true: c.wantFor}[a.anthropic], status, body)
+					require.Contains(t, body, c.has)
+					if managedKinds[i].API().String() != a.name {
+						require.NotContains(t, body, `[0]`, "the path of the endpoint's request")
+					}
+					if c.hides != "" {
+						require.NotContains(t, body, c.hides)
+					}
+					if c.again != "" {
+						require.Equal(t, c.again, head.Get("Retry-After"))
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestManagedDemands checks what becomes of fields that an API lacks: a demand is refused with its field, unless that is
+// permitted; the others are named.
+func TestManagedDemands(t *testing.T) {
+	for _, c := range []struct {
+		api   int
+		kind  upstream.Managed
+		set   string // field of the request
+		to    any
+		param string // of the error
+		drop  string // in the header
+	}{
+		{0, upstream.Anthropic, "n", 2, "n", ""},
+		{0, upstream.Anthropic, "seed", 7, "", "seed"},
+		{0, upstream.Anthropic, "response_format", object{"type": "json_object"}, "response_format", ""},
+		{0, upstream.Anthropic, "guided_regex", "a+", "guided_regex", ""},
+		{0, upstream.Anthropic, "logprobs", true, "logprobs", ""},
+		{0, upstream.Responses, "stop", "x", "stop", ""},
+		{1, upstream.Anthropic, "tool_choice", object{"type": "allowed_tools", "mode": "auto", "tools": []any{object{"type": "function", "name": "read"}}}, "tool_choice", ""},
+		{1, upstream.OpenAI, "truncation", "auto", "", "truncation"},
+		{2, upstream.Responses, "stop_sequences", []any{"x"}, "stop_sequences", ""},
+		{2, upstream.OpenAI, "container", "c1", "", "container"},
+		{0, upstream.OpenAI, "guided_regex", "a+", "", ""},
+	} {
+		a := apiCases[c.api]
+		t.Run(a.name+" to "+c.kind.String()+" "+c.set, func(t *testing.T) {
+			e := newEndpoint(t, playing(c.kind, lengthScene))
+			body := a.body("Hi", false)
+			body[c.set] = c.to
+			status, head, text := send(t, managed(t, c.kind, nil, e).url+a.path, body)
+			if c.param == "" {
+				require.Equal(t, 200, status, text)
+				require.Equal(t, c.drop, head.Get("X-Weft-Dropped"))
+				return
+			}
+			require.Equal(t, 400, status, text)
+			require.Contains(t, text, c.param)
+			require.Empty(t, e.paths, "it is not sent")
+			if c.set == "logprobs" {
+				return
+			}
+			r := managed(t, c.kind, func(o *serve.Options) { o.Unconstrained = true }, e)
+			status, head, text = send(t, r.url+a.path, body)
+			require.Equal(t, 200, status, text)
+			require.NotEmpty(t, head.Get("X-Weft-Dropped"))
+		})
+	}
+}
+
+// TestManagedPassthrough checks that a request reaches an endpoint of its own API as it is, apart from the fields that are the
+// gateway's.
+func TestManagedPassthrough(t *testing.T) {
+	for i, c := range []struct{ body, want string }{
+		{
+			`{"model":"m", "messages":[{"role":"user","content":"Hi","x":1}],"temperature":0.50,"future":{"a":[1e2]},"priority":9,"service_tier":"priority","prompt_cache_key":"k","cache_salt":"s"}`,
+			`{"model":"up/model","messages":[{"role":"user","content":"Hi","x":1}],"temperature":0.50,"future":{"a":[1e2]},"prompt_cache_key":"k"}`,
+		},
+		{
+			`{"model":"m","input":[{"role":"user","content":"Hi"},{"type":"future_item","x":1}],"include":["x"],"store":true,"future":1,"nvext":{"agent_hints":{"priority":3}}}`,
+			`{"model":"up/model","input":[{"role":"user","content":"Hi"},{"type":"future_item","x":1}],"future":1,"include":["x","reasoning.encrypted_content"],"store":false}`,
+		},
+		{
+			`{"model":"m","max_tokens":5,"messages":[{"role":"user","content":[{"type":"text","text":"Hi","cache_control":{"type":"ephemeral"}}]}],"tools":[{"type":"web_search_20250305","name":"web_search"}],"context_management":{"edits":[]}}`,
+			`{"model":"up/model","max_tokens":5,"messages":[{"role":"user","content":[{"type":"text","text":"Hi","cache_control":{"type":"ephemeral"}}]}],"tools":[{"type":"web_search_20250305","name":"web_search"}],"context_management":{"edits":[]}}`,
+		},
+	} {
+		k := managedKinds[i]
+		e := newEndpoint(t, playing(k, lengthScene))
+		r := managed(t, k, nil, e)
+		status, head, text := send(t, r.url+apiCases[i].path, c.body, "Anthropic-Beta", "context-management-2025-06-27", "Anthropic-Version", "2099-01-01")
+		require.Equal(t, 200, status, text)
+		sent, h := e.last(t)
+		require.Equal(t, c.want, sent)
+		if k == upstream.Anthropic {
+			require.Equal(t, "context-management-2025-06-27", h.Get("Anthropic-Beta"))
+			require.Equal(t, "2099-01-01", h.Get("Anthropic-Version"))
+		} else {
+			require.Empty(t, h.Get("Anthropic-Beta"))
+		}
+		require.Equal(t, []string{"service_tier", "store", ""}[i], head.Get("X-Weft-Dropped"))
+	}
+}
+
+// TestManagedDeltas checks that each delta reaches the client before the endpoint writes the next one.
+func TestManagedDeltas(t *testing.T) {
+	eachPair(t, func(t *testing.T, a apiCase, i int) {
+		k := managedKinds[i]
+		next := make(chan bool)
+		events := lengthScene[k.String()].stream
+		e := newEndpoint(t, func(w http.ResponseWriter, _ *http.Request, _ object) {
+			for _, ev := range events {
+				if strings.Contains(ev, "an ans") && strings.Contains(ev, "delta") {
+					<-next // the client has what came before
+				}
+				writeEvents(w, ev)
+			}
+		})
+		r := managed(t, k, nil, e)
+		raw, err := json.Marshal(a.body("Hi", true))
+		require.NoError(t, err)
+		resp, err := http.Post(r.url+a.path, "application/json", strings.NewReader(string(raw)))
+		require.NoError(t, err)
+		defer resp.Body.Close()
+		var got []byte
+		buf := make([]byte, 4096)
+		for !strings.Contains(string(got), "Half ") {
+			n, err := resp.Body.Read(buf)
+			require.NoError(t, err)
+			got = append(got, buf[:n]...)
+		}
+		require.NotContains(t, string(got), "an ans")
+		close(next)
+		rest, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		require.Equal(t, "Half an ans", a.gather(t, string(got)+string(rest)).Text)
+	})
+}
+
+// TestManagedCount checks that tokens are counted by endpoints that can, and that nothing else needs them.
+func TestManagedCount(t *testing.T) {
+	counter := func(w http.ResponseWriter, r *http.Request, body object) {
+		if !strings.HasSuffix(r.URL.Path, "tokens") || body["max_tokens"] != nil || body["stream"] != nil || body["store"] != nil {
+			w.WriteHeader(404)
+			return
+		}
+		io.WriteString(w, `{"object":"response.input_tokens","input_tokens":42}`)
+	}
+	for _, k := range managedKinds {
+		e := newEndpoint(t, counter)
+		r := managed(t, k, nil, e)
+		for path, body := range map[string]string{
+			"/v1/messages/count_tokens":  `{"model":"m","messages":[{"role":"user","content":"Hi"}]}`,
+			"/v1/responses/input_tokens": `{"model":"m","input":"Hi"}`,
+		} {
+			status, _, text := send(t, r.url+path, body)
+			if k == upstream.OpenAI {
+				require.Equal(t, 400, status)
+				require.Contains(t, text, "do not count tokens")
+				continue
+			}
+			require.Equal(t, 200, status, text)
+			require.Contains(t, text, `"input_tokens":42`)
+		}
+		for path, body := range map[string]string{
+			"/v1/tokenize":    `{"model":"m","prompt":"Hi"}`,
+			"/v1/detokenize":  `{"model":"m","tokens":[1]}`,
+			"/v1/embeddings":  `{"model":"m","input":"Hi"}`,
+			"/v1/completions": `{"model":"m","prompt":"Hi"}`,
+		} {
+			status, _, text := send(t, r.url+path, body)
+			require.Equal(t, 400, status, text)
+			require.Contains(t, text, "take conversations")
+		}
+	}
+}
+
+// TestManagedRetry puts endpoints of several APIs behind one model: if one fails, another gets the request in its own API,
+// with its own name of the model.
+func TestManagedRetry(t *testing.T) {
+	for _, a := range apiCases {
+		broken := newEndpoint(t, func(w http.ResponseWriter, _ *http.Request, _ object) { w.WriteHeader(500) })
+		works := newEndpoint(t, playing(upstream.Anthropic, callScene))
+		r := managed(t, upstream.OpenAI, func(o *serve.Options) {
+			o.Engines = []serve.Engine{
+				{Name: "a", URL: broken.URL, Kind: upstream.OpenAI, Model: "one"},
+				{Name: "b", URL: works.URL, Kind: upstream.Anthropic, Model: "two"},
+			}
+			o.Placement, _ = policy.Named("round_robin")
+		})
+		for range 2 {
+			status, _, text := send(t, r.url+a.path, a.body("Hi", true))
+			require.Equal(t, 200, status, text)
+			require.Equal(t, "Looking.", a.gather(t, text).Text)
+		}
+		sent, _ := broken.last(t)
+		require.Contains(t, sent, `"model":"one"`)
+		sent, _ = works.last(t)
+		require.Contains(t, sent, `"model":"two"`)
+	}
 }
