@@ -24,6 +24,7 @@ type names struct {
 	room  int        // groups of all pages
 	deep  int        // pages that the directory has once
 	shot  *namesShot // of a snapshot that does not have all pages yet, or nil
+	spare [][]group  // pages of pageLen groups that are not used
 }
 
 type page struct {
@@ -239,7 +240,7 @@ func (t *names) grow(i int) {
 	}
 	span := 1 << (64 - t.shift - old.depth) >> 1
 	t.room -= pageLen
-	halves := [2]page{{old.groups, 0, old.depth + 1}, {make([]group, pageLen), 0, old.depth + 1}}
+	halves := [2]page{{old.groups, 0, old.depth + 1}, {t.fresh(), 0, old.depth + 1}}
 	var copied [pageLen]group
 	copy(copied[:], old.groups)
 	clear(old.groups)
@@ -263,6 +264,27 @@ func (t *names) grow(i int) {
 	for b := range halves {
 		t.set(i+b*span, span, halves[b])
 	}
+}
+
+// keep keeps a page of pageLen groups for later, if the spare pages are not more than a quarter of those in use.
+func (t *names) keep(groups []group) {
+	t.spare = append(t.spare, groups)
+	if most := t.room / pageLen / 4; len(t.spare) > most {
+		clear(t.spare[most:])
+		t.spare = t.spare[:most]
+	}
+}
+
+// fresh returns the groups of an empty page of pageLen.
+func (t *names) fresh() []group {
+	last := len(t.spare) - 1
+	if last < 0 {
+		return make([]group, pageLen)
+	}
+	groups := t.spare[last]
+	t.spare = t.spare[:last]
+	clear(groups)
+	return groups
 }
 
 // set sets the elements [i,i+span) of the directory, which does not have p.
@@ -333,29 +355,41 @@ func (g *group) take(j int) {
 }
 
 // shrink merges the page with the given first index in the directory, which has few entries, with the one that differs in
-// the last bit, or gives it fewer groups.
+// the last bit, or gives it fewer groups. The larger of two pages takes the entries of the other, if there is room.
 func (t *names) shrink(i int) {
 	p := t.dir[i]
 	span := 1 << (64 - t.shift - p.depth)
 	if buddy := i ^ span; p.depth > 0 && t.dir[buddy].depth == p.depth {
 		q := t.dir[buddy]
 		n := int(p.n + q.n)
-		if size := pageFor(n); !isFull(n+n/4, size) {
+		if len(q.groups) > len(p.groups) {
+			t.save(uint64(buddy) << t.shift)
+			p, q = q, p
+		}
+		if size := max(pageFor(n), len(p.groups)); !isFull(n+n/4, size) {
 			t.room -= len(p.groups) + len(q.groups)
 			if span == 1 {
 				t.deep -= 2
 			}
-			t.set(min(i, buddy), 2*span, page{make([]group, size), uint16(n), p.depth - 1})
-			t.pour(p.groups)
+			to := page{p.groups, uint16(n), p.depth - 1}
+			if size > len(p.groups) {
+				to.groups = make([]group, size)
+			}
+			t.set(min(i, buddy), 2*span, to)
 			t.pour(q.groups)
+			if size > len(p.groups) {
+				t.pour(p.groups)
+			} else if len(q.groups) == pageLen && t.shot == nil { // a snapshot may refer to it
+				t.keep(q.groups)
+			}
 			for t.deep == 0 && len(t.dir) > 1 {
 				t.halve()
 			}
 			return
 		}
 	}
-	if size := pageFor(int(p.n)); size < len(p.groups) {
-		t.resize(i, size)
+	if p = t.dir[i]; pageFor(int(p.n)) < len(p.groups) {
+		t.resize(i, pageFor(int(p.n)))
 	}
 }
 

@@ -91,7 +91,10 @@ func (x *Index) measure() measures {
 }
 
 // bytes returns the memory of a table of names.
-func (t *names) bytes() int64 { return sliceBytes(t.dir) + int64(t.room)*int64(unsafe.Sizeof(group{})) }
+func (t *names) bytes() int64 {
+	groups := t.room + len(t.spare)*pageLen
+	return sliceBytes(t.dir) + sliceBytes(t.spare) + int64(groups)*int64(unsafe.Sizeof(group{}))
+}
 
 // bytes returns the memory of a slab.
 func (s *slab[T]) bytes() int64 {
