@@ -355,7 +355,6 @@ func (g *gbnf) regex(pattern string, json bool) (string, error) {
 	if err != nil {
 		return "", unforced("", fmt.Sprintf("the regular expression %q cannot be read: %v", pattern, err))
 	}
-	re = re.Simplify()
 	list := []*syntax.Regexp{re}
 	if re.Op == syntax.OpConcat {
 		list = re.Sub
@@ -427,10 +426,29 @@ func (g *gbnf) regexPart(re *syntax.Regexp, json bool) (string, error) {
 		return "(" + strings.Join(parts, " | ") + ")", nil
 	case syntax.OpCapture:
 		return g.rule(parts[0]), nil
-	case syntax.OpStar, syntax.OpPlus, syntax.OpQuest:
-		return g.rule(parts[0]) + map[syntax.Op]string{syntax.OpStar: "*", syntax.OpPlus: "+", syntax.OpQuest: "?"}[re.Op], nil
+	case syntax.OpStar, syntax.OpPlus, syntax.OpQuest, syntax.OpRepeat:
+		if re.Max == 0 && re.Op == syntax.OpRepeat || parts[0] == `""` {
+			return `""`, nil
+		}
+		return g.rule(parts[0]) + repetition(re), nil
 	}
 	return "", inexpressible("equivalent of %q in a regular expression", re)
+}
+
+// repetition returns the suffix of what a regular expression repeats. Package syntax allows a count of 1,000, which
+// llama.cpp does too.
+func repetition(re *syntax.Regexp) string {
+	switch {
+	case re.Op == syntax.OpStar:
+		return "*"
+	case re.Op == syntax.OpPlus:
+		return "+"
+	case re.Op == syntax.OpQuest:
+		return "?"
+	case re.Max < 0:
+		return fmt.Sprintf("{%d,}", re.Min)
+	}
+	return fmt.Sprintf("{%d,%d}", re.Min, re.Max)
 }
 
 // quoteIf returns a text as it is inside a string of JSON.

@@ -381,6 +381,40 @@ func TestGBNFTexts(t *testing.T) {
 	}
 }
 
+// Counts of a regular expression remain counts, so that the size of a grammar does not depend on them. A real llama.cpp,
+// build 11434, accepts these grammars.
+func TestGBNFRepetitions(t *testing.T) {
+	a := strings.Repeat("a", 1000)
+	for pattern, texts := range map[string][2]string{
+		`a{2,3}`:         {"aa ; aaa", "a ; aaaa"},
+		`a{2}`:           {"aa", "a ; aaa"},
+		`a{2,}`:          {"aa ; aaaaa", "a"},
+		`a{0}b`:          {"b", "ab"},
+		`(a|b){0}`:       {"", "a"},
+		`a{0,1000}`:      {" ; " + a, a + "a"},
+		`(a{2}b?){2}c`:   {"aaaac ; aabaabc", "aac ; aababc"},
+		`((a{20}){25})*`: {" ; " + a + " ; " + a[500:], a[1:]},
+		`(|a){2}b`:       {"b ; ab ; aab", "aaab"},
+		`(?:){2,3}a`:     {"a", ""},
+		`(()){2,3}a`:     {"a", "aa"},
+		`((x*)*){1,}`:    {" ; xx", "a"},
+		`ab{2}|cd{2}`:    {"abb ; cdd", "abab ; ab"},
+	} {
+		grammar, err := grammarOf(t, fmt.Sprintf(`"structured_outputs":{"regex":%q}`, pattern))
+		require.NoError(t, err)
+		require.Less(t, len(grammar), 2000, pattern)
+		g := readGrammar(t, grammar)
+		for text := range strings.SplitSeq(texts[0], " ; ") {
+			require.True(t, g.accepts(text), "%s: %q\n%s", pattern, text, grammar)
+		}
+		for text := range strings.SplitSeq(texts[1], " ; ") {
+			require.False(t, g.accepts(text), "%s: %q\n%s", pattern, text, grammar)
+		}
+	}
+	_, err := grammarOf(t, `"structured_outputs":{"regex":"(a{20}){51}"}`)
+	require.ErrorContains(t, err, "cannot be read")
+}
+
 // Calls are between the tokens of their markers, and free text in them has no marker in any spelling.
 func TestGBNFCalls(t *testing.T) {
 	m, err := prompt.Load(fstest.MapFS{"tokenizer.json": byteTokenizer("<|im_start|>", "<|im_end|>", "<tool_call>", "</tool_call>")}, &prompt.Options{Family: "hermes"})
