@@ -180,6 +180,8 @@ type engineConfig struct {
 	MaxRequests int `yaml:"max_requests"`
 	// Adapters are the LoRA adapters that an engine of the kind vllm has loaded, in addition to those that it reports.
 	Adapters []string `yaml:"adapters"`
+	// Found is the variant of the kind that the engine was found to be, or nil.
+	Found upstream.Kind `yaml:"-"`
 
 	Asked, Silent bool `yaml:"-"` // discover has asked it; it did not answer
 }
@@ -288,7 +290,7 @@ its environment and flags for a gateway on a free port of 127.0.0.1. No file of 
 program and exits with its status; its log goes to the file of -log-file, or nowhere once the program has started.
 
 Engine kinds:
-  vllm      an engine with vLLM's /v1/completions. If it publishes cache events, the gateway follows them; ADDRESS is
+  vllm      an engine with vLLM's /v1/completions, or its /inference/v1/generate if it has that. If it publishes cache events, the gateway follows them; ADDRESS is
             tcp://HOST:PORT or ipc://PATH, after @ to listen for the engine, and -block-size must be the engine's.
             Otherwise its cache is predicted from the prompts that were sent to it.
   llamacpp  llama.cpp's server. It gets a request for each of its slots at the same time; more wait in the gateway.

@@ -93,6 +93,9 @@ func (p *program) discover(ctx context.Context, c *config) (probed, error) {
 
 // kind returns the kind of an engine, or nil if it is not configured or does not exist.
 func (e *engineConfig) kind() upstream.Kind {
+	if e.Found != nil {
+		return e.Found
+	}
 	k, _ := upstream.Lookup(e.Kind)
 	return k
 }
@@ -150,6 +153,10 @@ func (e *engineConfig) complete(engine *upstream.Engine) error {
 	case found == (upstream.LlamaCPP{}) && e.Kind != "llamacpp":
 		return fmt.Errorf("engine %s is llama.cpp, not %s: write -engine llamacpp=%s", e.URL, e.Kind, e.URL)
 	}
+	// An upstream.VLLMTokens does not read the hints of these features.
+	if k := engine.Kind; k != nil && k != e.kind() && k.String() == e.Kind && !strings.Contains(e.Features, "thinking budget") && !strings.Contains(e.Features, "session field") {
+		e.Found = k
+	}
 	e.MaxRequests = cmp.Or(e.MaxRequests, engine.Slots)
 	return nil
 }
@@ -175,7 +182,7 @@ func (p *program) completeManaged(c *config, e *engineConfig, engine *upstream.E
 func (e *engineConfig) adapters(engine *upstream.Engine, model string) []string {
 	names := e.Adapters
 	for _, m := range engine.Models {
-		if engine.Kind == (upstream.VLLM{}) && m.Parent == model && !slices.Contains(names, m.ID) {
+		if e.Kind == "vllm" && m.Parent == model && !slices.Contains(names, m.ID) {
 			names = append(slices.Clip(names), m.ID)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/weft-go/weft/examples/engine/upstream"
 	"github.com/weft-go/weft/tokenizers/mini"
 )
 
@@ -111,6 +112,21 @@ func TestDiscover(t *testing.T) {
 		require.Contains(t, log.String(), "block_size=32")
 		require.Contains(t, out.String(), "Serving tiny at "+url)
 		require.Contains(t, out.String(), "ANTHROPIC_BASE_URL="+url+" ANTHROPIC_AUTH_TOKEN=x ANTHROPIC_MODEL=tiny")
+	}
+}
+
+// A vLLM with an endpoint for token ids is asked over that, unless it gets hints that only /v1/completions reads.
+func TestDiscoverTokens(t *testing.T) {
+	for features, want := range map[string]upstream.Kind{
+		"":                    upstream.VLLMTokens{Defaults: "{}"},
+		"priority scheduling": upstream.VLLMTokens{Defaults: "{}"},
+		"session field":       upstream.VLLM{},
+		"thinking budget":     upstream.VLLM{},
+	} {
+		e := engineConfig{Features: features}
+		require.NoError(t, e.complete(&upstream.Engine{Kind: upstream.VLLMTokens{Defaults: "{}"}}))
+		require.Equal(t, "vllm", e.Kind)
+		require.Equal(t, want, e.kind(), features)
 	}
 }
 

@@ -32,7 +32,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/weft-go/weft/examples/engine/upstream"
 	"github.com/weft-go/weft/examples/engine/vllm"
 	"github.com/weft-go/weft/examples/gateway/serve"
 	"github.com/weft-go/weft/examples/internal/cli"
@@ -358,7 +357,7 @@ func (p *program) deploy(ctx context.Context, c *config, g *generation, used map
 		if e.kind() == nil {
 			return nil, cli.OneOf("engine kind", e.Kind, kinds()...)
 		}
-		if len(e.Adapters) > 0 && e.kind() != (upstream.VLLM{}) {
+		if len(e.Adapters) > 0 && e.Kind != "vllm" {
 			return nil, cli.Usagef("config: engine %q: only engines of the kind vllm have adapters", name)
 		}
 		to := serve.Engine{Name: name, URL: e.URL, Kind: e.kind(), Hints: hints, MaxRequests: cmp.Or(e.MaxRequests, c.EngineRequests)}

@@ -58,7 +58,7 @@ func (m *Model) Constraint(req *block.Request, p *Prompt) (*Constraint, error) {
 // modify them.
 //
 // Send it to vLLM as response_format of /v1/completions, and start vLLM without --reasoning-parser, which would suspend
-// the constraint until the end of reasoning. Start it with VLLM_XGRAMMAR_CACHE_MB=0: the cache of xgrammar 0.2.8 mixes up
+// the constraint until the end of reasoning; or as a string to /inference/v1/generate, with reasoning_ended. Start it with VLLM_XGRAMMAR_CACHE_MB=0: the cache of xgrammar 0.2.8 mixes up
 // constraints that differ only in token ids. SGLang takes it as a string, the sampling parameter structural_tag.
 func (c *Constraint) StructuralTag() []byte { return c.tag }
 

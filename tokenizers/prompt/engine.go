@@ -84,17 +84,23 @@ func (d *Decoder) AppendRequest(dst []byte, model string) []byte {
 		e.Encode(d.prompt.Text) // cannot fail
 		return append(append(dst, bytes.TrimSuffix(text.Bytes(), []byte("\n"))...), '}')
 	}
+	return append(d.prompt.AppendIDs(dst), '}')
+}
+
+// AppendIDs appends the token ids of the prompt to dst, as an array in JSON. With a [Memo], ids that the prompt shares with
+// the one before are copied in that form.
+func (p *Prompt) AppendIDs(dst []byte) []byte {
+	ids := p.IDs()
 	dst = append(dst, '[')
-	ids := d.prompt.IDs()
-	if t := d.prompt.tokens; t != nil {
-		dst = t.appendText(dst)
+	if p.tokens != nil {
+		dst = p.tokens.appendText(dst)
 	} else {
 		dst = appendIDs(dst, ids)
 	}
 	if len(ids) > 0 {
 		dst = dst[:len(dst)-1] // the last comma
 	}
-	return append(dst, "]}"...)
+	return append(dst, ']')
 }
 
 // maxErrorBody is the number of bytes of an engine's error response that are read.

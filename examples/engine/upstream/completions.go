@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 
 	"github.com/weft-go/weft/protocols/apierr"
 	"github.com/weft-go/weft/protocols/event"
@@ -19,7 +20,7 @@ type chunk struct {
 		IDs          []uint32        `json:"token_ids"`
 		FinishReason string          `json:"finish_reason"`
 		StopReason   json.RawMessage `json:"stop_reason"`
-		Logprobs     *Logprobs       `json:"logprobs"`
+		Logprobs     *chunkLogprobs  `json:"logprobs"`
 	} `json:"choices"`
 	Usage *struct {
 		Prompt  int64 `json:"prompt_tokens"`
@@ -31,9 +32,49 @@ type chunk struct {
 	Error *engineError `json:"error"`
 }
 
+// chunkLogprobs are log probabilities in the form of the Completions API, or of the Chat API.
+type chunkLogprobs struct {
+	Logprobs
+	Content []struct {
+		chatLogprob
+		Top []chatLogprob `json:"top_logprobs"`
+	} `json:"content"`
+}
+
+// chatLogprob is a log probability in the form of the Chat API.
+type chatLogprob struct {
+	Token string      `json:"token"`
+	Value json.Number `json:"logprob"`
+}
+
+// list returns the log probabilities, or nil.
+func (l *chunkLogprobs) list() *Logprobs {
+	if l == nil {
+		return nil
+	}
+	for _, c := range l.Content {
+		top := make(map[string]json.Number, len(c.Top))
+		for _, t := range c.Top {
+			top[t.Token] = t.Value
+		}
+		l.Tokens, l.Values, l.Logprobs.Top = append(l.Tokens, c.Token), append(l.Values, c.Value), append(l.Logprobs.Top, top)
+	}
+	return &l.Logprobs
+}
+
 // engineError is vLLM's error object.
 type engineError struct {
 	Message string `json:"message"`
+	Code    any    `json:"code"` // HTTP status, also of an error in a stream; others send a text
+}
+
+// fault returns the error for a stream that ends with e. vLLM checks grammars and the length of prompts after the response
+// has begun.
+func (e *engineError) fault() error {
+	if e.Code == float64(http.StatusBadRequest) {
+		return &apierr.Error{Why: event.Invalid, Message: e.Message, Cause: &Fault{Size: len(e.Message)}}
+	}
+	return apierr.EngineFailed(&Fault{Message: e.Message})
 }
 
 // A chunkReader decodes the chunks of a stream with n choices.
@@ -59,14 +100,14 @@ func appendSteps(dst []Step, data []byte, n int) ([]Step, error) {
 		return dst, apierr.EngineFailed(fmt.Errorf("chunk of %d bytes: %w", len(data), err))
 	}
 	if c.Error != nil {
-		return dst, apierr.EngineFailed(&Fault{Message: c.Error.Message})
+		return dst, c.Error.fault()
 	}
 	for i := range c.Choices {
 		ch := &c.Choices[i]
 		if ch.Index < 0 || ch.Index >= n {
 			return dst, apierr.EngineFailed(fmt.Errorf("choice %d of %d", ch.Index, n))
 		}
-		st := Step{Choice: ch.Index, Text: []byte(ch.Text), IDs: ch.IDs, StopID: -1, Logprobs: ch.Logprobs}
+		st := Step{Choice: ch.Index, Text: []byte(ch.Text), IDs: ch.IDs, StopID: -1, Logprobs: ch.Logprobs.list()}
 		switch ch.FinishReason {
 		case "":
 		case "length":

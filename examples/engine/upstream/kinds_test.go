@@ -129,6 +129,37 @@ func TestSGLangSteps(t *testing.T) {
 	}
 }
 
+// The events are those of vLLM 0.32.0, shortened.
+func TestVLLMTokensSteps(t *testing.T) {
+	const (
+		token = `{"request_id":"generate-tokens-1","usage":null,"output_mode":"tokens","choices":[{"index":0,"finish_reason":null,"stop_reason":null,"token_ids":[16],"routed_experts":null,"sampling_mask":null,"weight_versions":null,"logprobs":null}]}`
+		last  = `{"request_id":"generate-tokens-1","usage":null,"output_mode":"tokens","choices":[{"index":0,"finish_reason":"stop","stop_reason":"a","token_ids":[1525],"weight_versions":[{"version":"default","start":0,"end":5}],"logprobs":null}]}`
+		usage = `{"request_id":"generate-tokens-1","usage":{"prompt_tokens":50,"total_tokens":52,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":32}},"output_mode":"tokens","choices":[]}`
+		text  = `{"output_mode":"text","choices":[{"index":0,"finish_reason":"length","stop_reason":null,"token_ids":[291],"text":"un","logprobs":{"content":[{"token":"un","logprob":-8.05,"bytes":[117,110],"top_logprobs":[{"token":"un","logprob":-8.05,"bytes":[117,110]},{"token":"\u0438","logprob":-8.04,"bytes":[208,184]}]}]}}]}`
+	)
+	got, err := steps(upstream.VLLMTokens{}, 1, stream(token, last, usage, "[DONE]"))
+	require.NoError(t, err)
+	require.Empty(t, cmp.Diff([]upstream.Step{
+		{IDs: []uint32{16}, StopID: -1}, {IDs: []uint32{1525}, Finish: event.StopSequence, Stop: "a", StopID: -1},
+		{Usage: &event.Tokens{Prompt: 50, Cached: 32, Output: 2}},
+	}, got, cmpopts.EquateEmpty()))
+	got, err = steps(upstream.VLLMTokens{}, 1, stream(text, "[DONE]"))
+	require.NoError(t, err)
+	require.Equal(t, &upstream.Logprobs{Tokens: []string{"un"}, Values: []json.Number{"-8.05"}, Top: []map[string]json.Number{{"un": "-8.05", "и": "-8.04"}}}, got[0].Logprobs)
+
+	// What is wrong with the request may be in the stream.
+	for k, body := range map[upstream.Kind]string{
+		upstream.VLLMTokens{}: `{"error": {"message": "The decoder prompt (length 40000) is longer than the maximum model length of 32768.", "type": "BadRequestError", "param": null, "code": 400}}`,
+		upstream.VLLM{}:       `{"error": {"message": "Grammar error: at 1(8): invalid regex", "type": "BadRequestError", "param": null, "code": 400}}`,
+	} {
+		_, err = steps(k, 1, stream(body, "[DONE]"))
+		require.Equal(t, event.Invalid, apierr.Wrap(err).Why)
+		require.Contains(t, body, apierr.Wrap(err).Message)
+	}
+	_, err = steps(upstream.VLLM{}, 1, stream(`{"error":{"message":"died","code":500}}`))
+	require.Equal(t, event.EngineFailed, apierr.Wrap(err).Why)
+}
+
 var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
 func must[T any](v T, err error) T {
@@ -165,6 +196,12 @@ func TestAppendRequest(t *testing.T) {
 		r.Constraint = []byte(`"grammar":"root ::= \"a\""`)
 		require.Equal(t, want, string(k.AppendRequest(nil, r)), k.String())
 	}
+	k, name := upstream.VLLMTokens{Defaults: `{"stop_token_ids":[8],"temperature":0.7,"top_p":0.8}`}, `"structured_outputs":{"structural_tag":"{}"}`
+	r.Constraint, r.Logprobs = []byte(name), new(2)
+	require.Equal(t, `{"stream":true,"stream_options":{"include_usage":true},"sampling_params":{"max_tokens":7,"detokenize":true,"skip_special_tokens":false,"n":2,"logprobs":2,"min_tokens":2,"logit_bias":{"5":1},"stop":["a"],`+
+		`"seed":4294967297,"stop_token_ids":[8,9],"temperature":0.5,"top_p":0.8,"top_k":-1,"repetition_penalty":1.1,`+name+`},"reasoning_ended":true,"output_mode":"text","model":"m","token_ids":`+ids+`}`, string(k.AppendRequest(nil, r)))
+	r.Constraint, r.Logprobs = []byte(`"grammar":"root ::= \"a\""`), nil
+
 	var got map[string]any
 	require.NoError(t, json.Unmarshal(upstream.VLLM{}.AppendRequest(nil, r), &got))
 	require.EqualValues(t, 2, got["n"])
@@ -182,10 +219,18 @@ func TestConstrain(t *testing.T) {
 	require.NoError(t, err)
 	c, err := m.Constraint(r.Client, r.Prompt)
 	require.NoError(t, err)
+<<<<<<< HEAD
 	for k, want := range map[upstream.TokenKind]string{
 		upstream.VLLM{}:     `"response_format":` + string(c.StructuralTag()),
 		upstream.SGLang{}:   `"structural_tag":` + string(must(json.Marshal(string(c.StructuralTag())))),
 		upstream.LlamaCPP{}: `"grammar":` + string(must(json.Marshal(must(c.GBNF())))),
+=======
+	for k, want := range map[upstream.Kind]string{
+		upstream.VLLM{}:       `"response_format":` + string(c.StructuralTag()),
+		upstream.VLLMTokens{}: `"structured_outputs":{"structural_tag":` + string(must(json.Marshal(string(c.StructuralTag())))) + `}`,
+		upstream.SGLang{}:     `"structural_tag":` + string(must(json.Marshal(string(c.StructuralTag())))),
+		upstream.LlamaCPP{}:   `"grammar":` + string(must(json.Marshal(must(c.GBNF())))),
+>>>>>>> 23ba09f (examples/engine/upstream: a vLLM with --enable-scale-out is asked for token ids)
 	} {
 		got, err := k.Constrain(c)
 		require.NoError(t, err)

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"strconv"
 
 	"github.com/weft-go/weft/protocols/apierr"
 	"github.com/weft-go/weft/protocols/event"
@@ -79,19 +78,7 @@ func (LlamaCPP) AppendRequest(dst []byte, r *Request) []byte {
 	if r.Constraint != nil {
 		dst = append(append(dst, ','), r.Constraint...)
 	}
-	return append(appendIDs(append(dst, `,"prompt":`...), r.Prompt.IDs()), '}')
-}
-
-// appendIDs appends an array of token ids.
-func appendIDs(dst []byte, ids []uint32) []byte {
-	dst = append(dst, '[')
-	for i, id := range ids {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = strconv.AppendUint(dst, uint64(id), 10)
-	}
-	return append(dst, ']')
+	return append(r.Prompt.AppendIDs(append(dst, `,"prompt":`...)), '}')
 }
 
 // Steps implements Kind.

@@ -63,7 +63,7 @@ const (
 )
 
 // Ask asks the engine at a base address, with or without /v1. key is sent as a bearer token if it is not empty. It sends
-// up to four requests. An engine that cannot be reached, or has no /v1/models, is an error. It may refuse all others, but not
+// up to five requests. An engine that cannot be reached, or has no /v1/models, is an error. It may refuse all others, but not
 // leave them without a response.
 func Ask(ctx context.Context, address, key string) (*Engine, error) {
 	e := newEngine(address, key)

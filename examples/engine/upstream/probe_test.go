@@ -50,6 +50,14 @@ func TestAsk(t *testing.T) {
 	require.Equal(t, 32, e.BlockSize)
 	require.Equal(t, []upstream.Source{{Rank: 0, Events: "tcp://10.0.0.9:5557"}, {Rank: 1, Events: "tcp://127.0.0.1:5558", Replay: "tcp://127.0.0.1:5658", Listens: true, Topic: "kv"}}, e.Events)
 
+	e, err = upstream.Ask(t.Context(), serve(t, map[string]string{ // with --enable-scale-out
+		"/v1/models": `{"data":[{"id":"tiny","owned_by":"vllm","max_model_len":32768}]}`,
+		"/v1/completions/render": `[{"request_id":"cmpl-1","token_ids":[0],"features":null,"sampling_params":{"presence_penalty":0.0,"temperature":0.7,"top_k":20,"stop":[],"stop_token_ids":[],"output_kind":2},` +
+			`"model":"tiny","reasoning_ended":null,"output_mode":"tokens","stream":false,"priority":0}]`,
+	}), "")
+	require.NoError(t, err)
+	require.Equal(t, upstream.VLLMTokens{Defaults: `{"temperature":0.7,"top_k":20,"presence_penalty":0}`}, e.Kind)
+
 	e, err = upstream.Ask(t.Context(), serve(t, map[string]string{
 		"/v1/models":       `{"data":[{"id":"m","owned_by":"sglang","root":"m","max_model_len":4096}]}`,
 		"/get_server_info": `{"version":"0.5.23","page_size":64}`,

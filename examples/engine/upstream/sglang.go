@@ -62,7 +62,7 @@ func (SGLang) AppendRequest(dst []byte, r *Request) []byte {
 	if r.Constraint != nil {
 		dst = append(append(append(dst[:len(dst)-1], ','), r.Constraint...), '}') // a sampling parameter
 	}
-	return append(appendIDs(append(dst, `,"input_ids":`...), r.Prompt.IDs()), '}')
+	return append(r.Prompt.AppendIDs(append(dst, `,"input_ids":`...)), '}')
 }
 
 // Constrain implements Kind. SGLang takes the tag as a string.

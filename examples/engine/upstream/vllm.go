@@ -52,12 +52,13 @@ func (VLLM) Steps(body io.ReadCloser, n int) iter.Seq2[Step, error] {
 	return readStream(body, n, (&chunkReader{n: n}).appendSteps)
 }
 
-// Probe implements Kind. It reads the version, the block size, and where the engine publishes its cache events.
+// Probe implements Kind. It reads the version, the block size, and where the engine publishes its cache events. An engine
+// that can be asked for token ids only is a [VLLMTokens].
 func (VLLM) Probe(ctx context.Context, e *Engine) error {
 	var version struct{ Version string }
 	err := e.get(ctx, "/version", &version)
 	e.Version = version.Version
-	return cmp.Or(optional(err), optional(e.readMetrics(ctx)), optional(e.readSources(ctx)))
+	return cmp.Or(optional(err), optional(e.readMetrics(ctx)), optional(e.readSources(ctx)), optional(e.findTokens(ctx)))
 }
 
 // Embedded is the kind of examples/engine, the embedded engine.
