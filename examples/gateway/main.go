@@ -32,6 +32,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/weft-go/weft/examples/engine/upstream"
 	"github.com/weft-go/weft/examples/engine/vllm"
 	"github.com/weft-go/weft/examples/gateway/serve"
 	"github.com/weft-go/weft/examples/internal/cli"

@@ -148,7 +148,7 @@ func TestVLLMTokensSteps(t *testing.T) {
 	require.Equal(t, &upstream.Logprobs{Tokens: []string{"un"}, Values: []json.Number{"-8.05"}, Top: []map[string]json.Number{{"un": "-8.05", "и": "-8.04"}}}, got[0].Logprobs)
 
 	// What is wrong with the request may be in the stream.
-	for k, body := range map[upstream.Kind]string{
+	for k, body := range map[upstream.TokenKind]string{
 		upstream.VLLMTokens{}: `{"error": {"message": "The decoder prompt (length 40000) is longer than the maximum model length of 32768.", "type": "BadRequestError", "param": null, "code": 400}}`,
 		upstream.VLLM{}:       `{"error": {"message": "Grammar error: at 1(8): invalid regex", "type": "BadRequestError", "param": null, "code": 400}}`,
 	} {
@@ -219,18 +219,11 @@ func TestConstrain(t *testing.T) {
 	require.NoError(t, err)
 	c, err := m.Constraint(r.Client, r.Prompt)
 	require.NoError(t, err)
-<<<<<<< HEAD
 	for k, want := range map[upstream.TokenKind]string{
-		upstream.VLLM{}:     `"response_format":` + string(c.StructuralTag()),
-		upstream.SGLang{}:   `"structural_tag":` + string(must(json.Marshal(string(c.StructuralTag())))),
-		upstream.LlamaCPP{}: `"grammar":` + string(must(json.Marshal(must(c.GBNF())))),
-=======
-	for k, want := range map[upstream.Kind]string{
 		upstream.VLLM{}:       `"response_format":` + string(c.StructuralTag()),
 		upstream.VLLMTokens{}: `"structured_outputs":{"structural_tag":` + string(must(json.Marshal(string(c.StructuralTag())))) + `}`,
 		upstream.SGLang{}:     `"structural_tag":` + string(must(json.Marshal(string(c.StructuralTag())))),
 		upstream.LlamaCPP{}:   `"grammar":` + string(must(json.Marshal(must(c.GBNF())))),
->>>>>>> 23ba09f (examples/engine/upstream: a vLLM with --enable-scale-out is asked for token ids)
 	} {
 		got, err := k.Constrain(c)
 		require.NoError(t, err)

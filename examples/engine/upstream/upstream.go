@@ -3,19 +3,12 @@
 // Package upstream implements the kinds of engines that a gateway can use: how a response is requested, how its stream is
 // read, and how an engine describes itself. A kind has one type, which implements [Kind].
 //
-<<<<<<< HEAD
-//	VLLM      /v1/completions of vLLM, and of engines that have the same
-//	LlamaCPP  /completion of llama.cpp's server
-//	SGLang    /generate of SGLang
-//	Embedded  examples/engine, which has vLLM's endpoint and does not constrain its output
-//	Managed   endpoints that have one of the three APIs themselves: OpenAI, Anthropic, and servers with their APIs
-=======
 //	VLLM        /v1/completions of vLLM, and of engines that have the same
 //	VLLMTokens  /inference/v1/generate of a vLLM that has it
 //	LlamaCPP    /completion of llama.cpp's server
 //	SGLang      /generate of SGLang
 //	Embedded    examples/engine, which has vLLM's endpoint and does not constrain its output
->>>>>>> 23ba09f (examples/engine/upstream: a vLLM with --enable-scale-out is asked for token ids)
+//	Managed     endpoints that have one of the three APIs themselves: OpenAI, Anthropic, and servers with their APIs
 //
 // All kinds but Managed implement [TokenKind]: their engines get prompts as token ids and return the ids of the output,
 // because only ids distinguish a marker from text that looks like one.
@@ -77,15 +70,10 @@ type Request struct {
 	Logprobs   *int   // log probabilities of each token and of so many candidates; nil means none
 }
 
-<<<<<<< HEAD
-// Kinds returns all kinds.
+// Kinds returns all kinds that can be configured.
 func Kinds() []Kind {
 	return []Kind{VLLM{}, LlamaCPP{}, SGLang{}, Embedded{}, OpenAI, Anthropic, Responses}
 }
-=======
-// Kinds returns all kinds that can be configured.
-func Kinds() []Kind { return []Kind{VLLM{}, LlamaCPP{}, SGLang{}, Embedded{}} }
->>>>>>> 23ba09f (examples/engine/upstream: a vLLM with --enable-scale-out is asked for token ids)
 
 // Lookup returns the kind with a name.
 func Lookup(name string) (Kind, bool) {
