@@ -183,7 +183,7 @@ type engineConfig struct {
 	// Found is the variant of the kind that the engine was found to be, or nil.
 	Found upstream.Kind `yaml:"-"`
 
-	Asked, Silent bool `yaml:"-"` // discover has asked it; it did not answer
+	Asked, Silent bool `yaml:"-"` // discover has asked it; it did not respond
 }
 
 // defaults returns the configuration without a file and flags.

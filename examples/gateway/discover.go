@@ -28,7 +28,7 @@ import (
 //	checkTokens    the tokenizer
 //	checkAgain     all of that, of an engine that may have been restarted
 
-// probed are the engines that answered.
+// probed are the engines that responded.
 type probed []*upstream.Engine
 
 // discover asks the engines of c and completes c. An engine without a configured kind must answer; of the others, one that
@@ -301,7 +301,12 @@ func (c *config) checkAgain(e engineConfig, tok *tokenizers.Tokenizer) func(cont
 		}
 		if err == nil {
 			one, all := e, now
-			if err = cmp.Or(one.complete(engine), all.complete(engine, &now), probed{engine}.checkTokens(ctx, &now, tok)); err == nil {
+			one.Found = nil
+			err = cmp.Or(one.complete(engine), all.complete(engine, &now), probed{engine}.checkTokens(ctx, &now, tok))
+			if err == nil && e.Found != nil && one.Found != e.Found {
+				err = fmt.Errorf("the engine %s no longer has the endpoint %s with the defaults that it had: send SIGHUP, or start it as before", e.URL, e.Found.Traits().Path)
+			}
+			if err == nil {
 				return nil
 			}
 		} else if !errors.Is(err, upstream.ErrKey) {

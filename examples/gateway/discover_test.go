@@ -128,6 +128,13 @@ func TestDiscoverTokens(t *testing.T) {
 		require.Equal(t, "vllm", e.Kind)
 		require.Equal(t, want, e.kind(), features)
 	}
+	engine := httptest.NewServer(&told{models: `{"data":[{"id":"tiny","owned_by":"vllm","root":"/m"}]}`}) // restarted without it
+	defer engine.Close()
+	c := &config{Deployment: Deployment{Model: "tiny"}}
+	e := engineConfig{Kind: "vllm", URL: engine.URL}
+	require.NoError(t, c.checkAgain(e, mini.Load())(t.Context()))
+	e.Found = upstream.VLLMTokens{}
+	require.ErrorContains(t, c.checkAgain(e, mini.Load())(t.Context()), "no longer has the endpoint /inference/v1/generate")
 }
 
 // What contradicts an engine is an error that says both sides and what to do.

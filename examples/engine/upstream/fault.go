@@ -20,9 +20,9 @@ import (
 // maxErrorBody limits the part of an engine's error response that is read, in bytes.
 const maxErrorBody = 64 << 10
 
-// Refusal converts an engine's HTTP error to the error that the client gets. What the engine says about the request is
+// Refusal converts an engine's HTTP error to the error that the client gets. The reason for which it refuses a request is
 // passed on. A key that the engine does not accept and failures of the engine have details in the log only, as has any
-// response that is no error object. r may be nil if it is not a request for a response.
+// response that is not an error object. r may be nil if it is not a request for a response.
 func Refusal(resp *http.Response, r *Request) error {
 	data, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // a partial body is still useful
 	reply := apierr.Parse(resp.StatusCode, data)

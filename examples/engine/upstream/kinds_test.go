@@ -129,7 +129,7 @@ func TestSGLangSteps(t *testing.T) {
 	}
 }
 
-// The events are those of vLLM 0.32.0, shortened.
+// vLLM 0.32.0 wrote the events, which are shortened.
 func TestVLLMTokensSteps(t *testing.T) {
 	const (
 		token = `{"request_id":"generate-tokens-1","usage":null,"output_mode":"tokens","choices":[{"index":0,"finish_reason":null,"stop_reason":null,"token_ids":[16],"routed_experts":null,"sampling_mask":null,"weight_versions":null,"logprobs":null}]}`
