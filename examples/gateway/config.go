@@ -313,6 +313,8 @@ Environment:
                       keys for api.openai.com and api.anthropic.com. No other endpoint gets them; see key_env
   WEFT_REASONING_KEY  keys that sign reasoning: at least 32 bytes in hex each, separated by commas; the first signs.
                       Without it, the key lasts as long as the process.
+  OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_*
+                      collector of traces, by OTLP over HTTP, and further settings of OpenTelemetry (default: no traces)
 
 Example:
   gateway -model m -engine embedded=local -tool-call-parser hermes &

@@ -34,6 +34,7 @@ import (
 
 	"github.com/weft-go/weft/examples/engine/upstream"
 	"github.com/weft-go/weft/examples/engine/vllm"
+	"github.com/weft-go/weft/examples/gateway/otel"
 	"github.com/weft-go/weft/examples/gateway/serve"
 	"github.com/weft-go/weft/examples/internal/cli"
 	"github.com/weft-go/weft/protocols/replay"
@@ -79,6 +80,16 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, ready fun
 	}
 	if p.signer, err = signer(os.Getenv("WEFT_REASONING_KEY")); err != nil {
 		return err
+	}
+	if p.tracer, err = otel.FromEnv(ctx, "weft-gateway", cli.Version(), log); err != nil {
+		return err
+	}
+	if p.tracer != nil {
+		defer func() {
+			ctx, done := context.WithTimeout(context.WithoutCancel(ctx), tracesGrace)
+			defer done()
+			p.tracer.Shutdown(ctx) // logs errors
+		}()
 	}
 	cert, err := c.certificate()
 	if err != nil {
@@ -172,14 +183,18 @@ type program struct {
 	level   slog.LevelVar // of log
 	signer  *replay.Signer
 	metrics *metrics
-	store   serve.Store // of responses
-	key     string      // of the harness that was launched, or ""
+	store   serve.Store  // of responses
+	key     string       // of the harness that was launched, or ""
+	tracer  *otel.Tracer // or nil
 
 	certificate atomic.Pointer[tls.Certificate] // nil without TLS
 
 	prompts map[settings]*prompt.Model
 	strict  bool // an engine that does not answer is an error
 }
+
+// tracesGrace is the time in which the last spans may be exported at the end of the program.
+const tracesGrace = 2 * time.Second
 
 // A generation is a gateway with its configuration and its embedded engines.
 type generation struct {
@@ -273,6 +288,9 @@ func (p *program) start(ctx context.Context, c *config) (_ *generation, err erro
 	if c.Metrics != "off" {
 		p.metrics.watch(&opt)
 		opt.Metrics, opt.MetricsOpen = p.metrics.handler(p.log), c.Metrics == "open"
+	}
+	if p.tracer != nil {
+		opt.Tracer = tracer{p.tracer}
 	}
 	opt.Version = cli.Version()
 	if c.StoreMB > 0 {

@@ -34,6 +34,7 @@ require (
 
 replace (
 	github.com/weft-go/weft/examples => ../../examples
+	github.com/weft-go/weft/examples/gateway/otel => ../../examples/gateway/otel
 	github.com/weft-go/weft/kvhash => ../../kvhash
 	github.com/weft-go/weft/parsers => ../../parsers
 	github.com/weft-go/weft/protocols => ../../protocols

@@ -71,6 +71,9 @@ func newFleet(o *Options, m *Model) (*fleet, error) {
 		transport.ReadBufferSize = 16 << 10 // the output of a read leaves in one write
 		rt, idle = transport, transport.CloseIdleConnections
 	}
+	if o.Tracer != nil {
+		rt = o.Tracer.Transport(rt)
+	}
 	trusts := make(map[index.WorkerID]*trust) // not changed after newFleet
 	ropt := &router.Options{FixedRates: true, Policy: withTrust(m.Placement, trusts), MaxQueue: o.MaxQueue}
 	for _, e := range m.Engines {

@@ -30,7 +30,7 @@ import (
 type managedBackend struct {
 	*call
 	size      int                                  // of the client's body, in bytes
-	converted map[*engine]*upstream.ManagedRequest // by engine; those of equal engines are the same
+	converted map[*engine]*upstream.ManagedRequest // by engine; equal engines have the same
 	header    http.Header                          // the client's
 	reported  event.Tokens                         // by the endpoint
 }

@@ -5,6 +5,7 @@ package serve
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/http"
 	"net/netip"
 	"time"
@@ -73,11 +74,52 @@ func (f *fleet) status() Status {
 	return s
 }
 
-// refused reports to Options.OnRefuse that a request failed before it was placed on an engine.
+// A Tracer follows requests to the APIs, except requests that only count or convert tokens. Start, Place and End are called
+// from the request's goroutine and must not block. A Tracer must be safe for concurrent use by multiple goroutines.
+type Tracer interface {
+	// Start begins a request. The returned context is derived from the context of r; the other methods, and the requests of the
+	// transport, get contexts derived from it.
+	Start(r *http.Request, api string) context.Context
+	// Place is called when a request has been placed on an engine, again for each retry. Record has what is known so far.
+	Place(ctx context.Context, r *Record)
+	// End ends a request. err is the error that the client got, or nil. It is not called if the request panics.
+	End(ctx context.Context, r *Record, err *apierr.Error)
+	// Transport returns a transport that passes requests to engines on to rt. Probes of engines have no started context.
+	Transport(rt http.RoundTripper) http.RoundTripper
+}
+
+// traced returns r in the context of the tracer.
+func (c *call) traced(r *http.Request) *http.Request {
+	if c.g.opt.Tracer == nil {
+		return r
+	}
+	return r.WithContext(c.g.opt.Tracer.Start(r, c.rec.API))
+}
+
+// refused reports to Options.OnRefuse and the tracer that a request failed before it was placed on an engine.
 func (c *call) refused(ctx context.Context, err error) {
-	if c.place == nil && c.g.opt.OnRefuse != nil {
+	if c.place != nil {
+		return
+	}
+	if c.g.opt.OnRefuse != nil {
 		c.g.opt.OnRefuse(cmp.Or(c.rec.Model, c.g.opt.Model), c.rec.API, public(ctx, err))
 	}
+	c.ended(ctx, err)
+}
+
+// ended reports the end of a request to the tracer.
+func (c *call) ended(ctx context.Context, err error) {
+	if c.g.opt.Tracer == nil {
+		return
+	}
+	var e *apierr.Error
+	switch {
+	case errors.Is(err, errClientGone):
+		e = &apierr.Error{Why: event.Canceled, Cause: err}
+	case err != nil:
+		e = public(ctx, err)
+	}
+	c.g.opt.Tracer.End(ctx, &c.rec, e)
 }
 
 // A pace measures the time between the tokens of the first choice.

@@ -111,6 +111,7 @@ type choice struct {
 // respond serves a request.
 func (g *Gateway) respond(w http.ResponseWriter, r *http.Request, a *wire.API) {
 	c := g.newCall(w, r, a)
+	r = c.traced(r)
 	if err := c.admit(r); err != nil {
 		c.decline(w, r, err)
 		return
@@ -126,6 +127,7 @@ func (g *Gateway) respond(w http.ResponseWriter, r *http.Request, a *wire.API) {
 	}
 	if c.warm {
 		c.answerWarm(w)
+		c.ended(r.Context(), nil)
 		return
 	}
 	c.client.spend(c.begun, len(c.prompt))
@@ -319,15 +321,18 @@ func (c *call) choose(ctx context.Context) error {
 	p, err := c.fleet.place(ctx, &c.route)
 	if err == nil {
 		c.rec.Queued = time.Since(begun)
-		c.on(p)
+		c.on(ctx, p)
 	}
 	return err
 }
 
 // on records where the request was placed.
-func (c *call) on(p *placement) {
+func (c *call) on(ctx context.Context, p *placement) {
 	c.place = p
 	c.rec.Worker, c.rec.Decision, c.rec.Placing = p.engine.name, *p.ticket.Decision(), p.took
+	if t := c.g.opt.Tracer; t != nil {
+		t.Place(ctx, &c.rec)
+	}
 }
 
 // leave ends the placement.
@@ -351,7 +356,7 @@ func (c *call) again(ctx context.Context, err error) bool {
 		return false
 	}
 	c.leave((*router.Ticket).Cancel)
-	c.on(next)
+	c.on(ctx, next)
 	c.g.opt.Logger.Warn("retrying on another engine", "request", c.id, "failed", failed.engine.name, "next", c.rec.Worker, "err", loggable(err))
 	return true
 }
@@ -624,4 +629,5 @@ func (c *call) finish(ctx context.Context, err error) {
 	if c.g.opt.OnDone != nil {
 		c.g.opt.OnDone(c.rec)
 	}
+	c.ended(ctx, err)
 }

@@ -83,6 +83,7 @@ var embeddingFields = []string{"dimensions", "truncate_prompt_tokens", "add_spec
 func (g *Gateway) embed(w http.ResponseWriter, r *http.Request) {
 	c := g.newCall(w, r, wire.Completions)
 	c.rec.API = "embeddings"
+	r = c.traced(r)
 	if err := c.admit(r); err != nil {
 		c.decline(w, r, err)
 		return
@@ -94,7 +95,7 @@ func (g *Gateway) embed(w http.ResponseWriter, r *http.Request) {
 		var p *placement
 		if p, err = c.fleet.place(r.Context(), &c.route); err == nil {
 			c.rec.Queued = time.Since(begun)
-			c.on(p)
+			c.on(r.Context(), p)
 		}
 	}
 	if err != nil {

@@ -104,6 +104,9 @@ type Options struct {
 	// before, and not for the first ones. Both functions are called from the request's goroutine and should return quickly.
 	OnOutput func(model string, tokens int, took time.Duration)
 
+	// Tracer follows requests, to trace them; nil means that they are not traced.
+	Tracer Tracer
+
 	// Metrics serves GET /metrics to clients on this machine, but not through a reverse proxy, and to clients with a Key
 	// without a Tenant. MetricsOpen serves it to all clients. nil means that there is no such path.
 	Metrics     http.Handler
