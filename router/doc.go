@@ -37,6 +37,12 @@
 // All of that are points in time, so that a waiting request is overtaken only by a limited number of later ones of its
 // tier. At its deadline a request leaves the queue with an error.
 //
+// # Retention
+//
+// Options.Drop receives the blocks that no request will need again: after a session's last request, after a compaction, and
+// of sub-agents whose result their parent has received. Today's engines cannot remove single blocks on request, so that it is for caches
+// that the caller controls.
+//
 // # Virtual time
 //
 // [Router.Offer] and [Router.Tick] are for programs with a clock of their own, such as simulators: they never block, and what
@@ -54,5 +60,5 @@
 //
 // # Limits
 //
-// Retention advice and trace records are not implemented yet.
+// Trace records are not implemented yet.
 package router

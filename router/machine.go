@@ -171,8 +171,8 @@ func (m *machine) observe(e *evaluation, req *Request, now time.Time) {
 	e.view.Workers, e.view.Matches = workers, matches
 	e.view.Now, e.view.Busy, e.view.Turn, e.view.Waiting = now, m.busy(now), m.turn.Load(), m.queue.Len()
 	e.view.Session = -1
-	if w := m.sessions.worker(&req.Intent, now); w != nil {
-		e.view.Session = w.at
+	if s := m.sessions.get(&req.Intent, now); s != nil {
+		e.view.Session = s.worker.at
 	}
 }
 
@@ -294,7 +294,9 @@ func (m *machine) commit(t *Ticket, e *evaluation, req *Request, now time.Time) 
 	e.view.Turn = t.turn
 	work := m.reserve(t, &e.view, i, req, now)
 	m.book(work, now)
-	m.sessions.put(&req.Intent, t.worker, now)
+	if s, known := m.sessions.put(&req.Intent, t.worker, now); s != nil {
+		m.retire(t, s, known, e, req)
+	}
 	first := &m.recent[t.turn%uint64(len(m.recent))]
 	*first = 0
 	if len(req.Hashes) > 0 {
@@ -385,12 +387,14 @@ func (m *machine) finish(t *Ticket, now time.Time, cached, output int) {
 		return
 	}
 	m.loaded(t.worker)
+	t.leave()
 	if m.observer != nil {
 		m.observer.Ended(t.turn, now, cached, max(0, output))
 	}
 	if !t.first.IsZero() {
 		m.responded(now.Sub(t.first), output)
 	}
+	m.drop(t.last, t.shared)
 	m.report(t, cached)
 }
 
@@ -430,6 +434,7 @@ func (m *machine) abandon(t *Ticket, now time.Time) {
 		return
 	}
 	m.loaded(t.worker)
+	t.leave()
 	if prefilling && t.worker.at >= 0 {
 		m.index.Unpredict(t.predicted)
 	}

@@ -43,6 +43,13 @@ type Options struct {
 	Hold time.Duration
 	// MaxQueue limits the number of requests that wait; 0 means 65,536, a negative value means none.
 	MaxQueue int
+	// Drop is called with blocks of a worker that no request will need again, in the order of their prompt; the blocks after
+	// the last one are not needed either. An engine that removes them, or evicts them first, has room for others. They are the
+	// blocks of a session after its last request (intent.Session.Final, intent.EvictSession), after a compaction
+	// (intent.Intent.Compaction), and of sub-agents when a tool result reaches their parent; but not those that other
+	// sessions use. Drop is called with a lock held and must not call the router. It must not modify the hashes. nil means that
+	// no engine can remove blocks.
+	Drop func(id index.WorkerID, hashes []uint64)
 	// Weight returns a tenant's part of the fleet while requests wait, in proportion to the weights of other tenants.
 	// nil means the number of its sessions that wait. It must return the same value for as long as the router is used.
 	Weight func(tenant string) float64

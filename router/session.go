@@ -24,28 +24,37 @@ type session struct {
 	worker       *worker
 	until        time.Time
 	newer, older *session
+
+	// With Options.Drop.
+	shared   int        // leading blocks of its prompts that other sessions also use
+	children []*session // that it has started since its last request
+	prompt   []uint64   // of the last request, if it has a parent
+	running  int        // requests, if it has a parent
 }
 
-// worker returns the worker of the session's last request, or nil.
-func (s *sessions) worker(in *intent.Intent, now time.Time) *worker {
+// get returns the session of a request, or nil.
+func (s *sessions) get(in *intent.Intent, now time.Time) *session {
 	e := s.byName[name{in.Salt, in.Session.ID}]
 	if e == nil || !now.Before(e.until) {
 		return nil
 	}
-	return e.worker
+	return e
 }
 
-// put stores the worker of a request of the session. The session's final request removes it.
-func (s *sessions) put(in *intent.Intent, worker *worker, now time.Time) {
+// put stores the worker of a request of the session, and reports whether the session was known. It returns nil if the request
+// has no session.
+func (s *sessions) put(in *intent.Intent, worker *worker, now time.Time) (e *session, known bool) {
 	if in.Session.ID == "" {
-		return
+		return nil, false
 	}
 	n := name{in.Salt, in.Session.ID}
-	if e := s.byName[n]; e != nil {
-		s.drop(e)
+	if e = s.get(in, now); e == nil {
+		e = &session{name: n}
+	} else {
+		known = true
 	}
-	if in.Session.Final {
-		return
+	if old := s.byName[n]; old != nil {
+		s.drop(old)
 	}
 	for s.oldest != nil && (len(s.byName) >= s.limit || !now.Before(s.oldest.until)) {
 		s.drop(s.oldest)
@@ -53,7 +62,7 @@ func (s *sessions) put(in *intent.Intent, worker *worker, now time.Time) {
 	if s.byName == nil {
 		s.byName = make(map[name]*session)
 	}
-	e := &session{name: n, worker: worker, until: now.Add(s.keep), older: s.newest}
+	e.worker, e.until, e.newer, e.older = worker, now.Add(s.keep), nil, s.newest
 	if s.newest != nil {
 		s.newest.newer = e
 	} else {
@@ -61,6 +70,7 @@ func (s *sessions) put(in *intent.Intent, worker *worker, now time.Time) {
 	}
 	s.newest = e
 	s.byName[n] = e
+	return e, known
 }
 
 func (s *sessions) drop(e *session) {

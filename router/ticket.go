@@ -26,6 +26,10 @@ type Ticket struct {
 	tokens        int    // of the prompt
 	placed, first time.Time
 
+	child  *session // of the request, if Options.Drop is set and it has a parent
+	last   []uint64 // blocks that no request needs after this one, from number shared on; nil if none
+	shared int
+
 	queued   queue.Item[*Ticket]
 	request  *Request      // while it waits
 	placedc  chan struct{} // closed when it leaves the queue; nil if nobody waits
@@ -114,6 +118,7 @@ func (t *Ticket) Move(req *Request, id index.WorkerID, now time.Time) error {
 	}
 	t.worker.ledger.Release(t.entry, now)
 	m.loaded(t.worker)
+	t.leave()
 	if t.worker.at >= 0 {
 		m.index.Unpredict(t.predicted)
 	}

@@ -15,7 +15,8 @@ type cache struct {
 // block is a block of the cache. Blocks with data that are not in use are in a list, whose ends are blocks[0].
 type block struct {
 	hash       uint64
-	named      bool // hash is in byHash
+	named      bool   // hash is in byHash
+	after      uint64 // hash of the last block that followed it, or 0
 	users      int32
 	prev, next int32
 }
@@ -103,10 +104,18 @@ func (c *cache) release(blocks []int32) {
 	}
 }
 
-// drop removes the data of blocks that are cached and not in use, and appends their hashes to removed.
+// drop removes the data of blocks that are cached and not in use, and of those after the last one, and appends their hashes to removed.
 func (c *cache) drop(hashes, removed []uint64) []uint64 {
-	for _, h := range hashes {
-		if i, ok := c.byHash[h]; ok && c.blocks[i].users == 0 {
+	for n := 0; n < len(hashes); n++ {
+		h := hashes[n]
+		i, ok := c.byHash[h]
+		if !ok {
+			continue
+		}
+		if next := c.blocks[i].after; n == len(hashes)-1 && next != 0 {
+			hashes = append(hashes[:n+1:n+1], next)
+		}
+		if c.blocks[i].users == 0 {
 			c.unlink(i)
 			delete(c.byHash, h)
 			c.blocks[i].named = false

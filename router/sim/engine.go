@@ -124,9 +124,6 @@ func (e *engine) end() {
 		e.context -= j.length + j.made
 		e.learn(j, len(j.hashes))
 		e.cache.release(j.blocks)
-		if s := j.session; s.drop && e.run.retain {
-			e.removed = e.cache.drop(s.dead(e.run.block), e.removed)
-		}
 		j.ticket.Finish(now, j.cached, j.made)
 		e.run.finished(j)
 	}
@@ -145,18 +142,26 @@ func (e *engine) end() {
 		e.context += j.length + 1
 	}
 	e.started = computing
+	e.report()
+	e.run.placed()
+	e.step()
+}
+
+// report sends the event for blocks that were removed.
+func (e *engine) report() {
 	if len(e.removed) > 0 {
 		e.tell(&kvevent.Event{Kind: kvevent.Removed, BlockHashes: e.removed})
 		e.removed = nil
 	}
-	e.run.placed()
-	e.step()
 }
 
 // learn makes the first n blocks of a request known to the cache, and sends events of those that were not.
 func (e *engine) learn(j *job, n int) {
 	from := j.named
 	for ; j.named < n; j.named++ {
+		if n := j.named; n > 0 {
+			e.cache.blocks[e.cache.byHash[j.hashes[n-1]]].after = j.hashes[n]
+		}
 		if !e.cache.name(j.blocks[j.named], j.hashes[j.named]) {
 			e.store(j, from, j.named)
 			from = j.named + 1

@@ -41,7 +41,8 @@ type Options struct {
 	//	slow  speed of a quarter of the engines, as a part of the others'
 	//	lost  part of the events that are lost
 	//	late  seconds by which events are later than usual
-	//	drop  1 if engines drop what is not needed after the end of a session and after a compaction
+	//	drop  1 if engines remove what router.Options.Drop reports
+	//	final 0 if the last requests of sessions are not marked
 	//	hold  milliseconds for router.Options.Hold
 	//	named 0 if requests have no session
 	Workload string
@@ -117,10 +118,10 @@ type run struct {
 	cached  float64
 	prompt  float64
 
-	lost   float64
-	late   time.Duration
-	retain bool
-	named  bool
+	lost  float64
+	late  time.Duration
+	named bool
+	final bool
 }
 
 // event is something that happens at a time.
@@ -158,7 +159,7 @@ func (o *Options) conditions() (name string, c map[string]float64, err error) {
 	if workloads[name] == nil {
 		return "", nil, fmt.Errorf("sim: unknown workload %q (want agents or chat)", name)
 	}
-	c = map[string]float64{"kv": 1, "slow": 1, "lost": 0, "late": 0, "drop": 0, "hold": 0, "named": 1}
+	c = map[string]float64{"kv": 1, "slow": 1, "lost": 0, "late": 0, "drop": 0, "hold": 0, "named": 1, "final": 1}
 	for part := range strings.SplitSeq(rest, ",") {
 		if part == "" {
 			continue
@@ -210,9 +211,13 @@ func Run(opt *Options) (*Result, error) {
 	start := time.Unix(0, 0)
 	r := &run{
 		opt: o, block: block, now: start, from: start.Add(o.Duration / 3), rnd: rand.New(rand.NewPCG(o.Seed, 1)), held: make(map[*router.Ticket]*job),
-		lost: c["lost"], late: time.Duration(c["late"] * 1e9), retain: c["drop"] > 0, named: c["named"] > 0,
+		lost: c["lost"], late: time.Duration(c["late"] * 1e9), named: c["named"] > 0, final: c["final"] > 0,
 	}
-	r.router = router.New(index.New(r.block, nil), &router.Options{Policy: o.Policy, Hold: time.Duration(c["hold"] * 1e6)})
+	ropt := &router.Options{Policy: o.Policy, Hold: time.Duration(c["hold"] * 1e6)}
+	if c["drop"] > 0 {
+		ropt.Drop = r.drop
+	}
+	r.router = router.New(index.New(r.block, nil), ropt)
 	size := int(c["kv"]*capacity) / r.block
 	for i := range o.Workers {
 		id, err := r.router.AddWorker(index.Key{Instance: "engine", DPRank: uint32(i)}, policy.Both, &router.Engine{Capacity: size})
@@ -311,7 +316,17 @@ func (r *run) offer(s *session) {
 	t := &s.turns[s.turn]
 	req := &router.Request{Hashes: s.hashes[:s.length/r.block], Tokens: s.length}
 	if r.named {
-		req.Intent.Session = intent.Session{ID: s.name, Final: s.turn == len(s.turns)-1}
+		in := &req.Intent
+		in.Session = intent.Session{ID: s.name, Final: r.final && s.turn == len(s.turns)-1}
+		if s.parent != nil {
+			in.Session.Parent = s.parent.name
+		}
+		if s.turn > 0 {
+			in.Trigger = intent.ToolResult
+		}
+		if s.turn+1 < len(s.turns) && s.turns[s.turn+1].fresh {
+			in.Compaction = map[string]string{}
+		}
 	}
 	tk, err := r.router.Offer(req, r.now)
 	if err != nil {
@@ -330,6 +345,16 @@ func (r *run) submit(j *job) {
 	w := int(j.ticket.Decision().Worker)
 	r.result.placed[w]++
 	r.engines[w].submit(j)
+}
+
+// drop removes blocks from an engine's cache.
+func (r *run) drop(id index.WorkerID, hashes []uint64) {
+	hashes = slices.Clone(hashes)
+	r.after(time.Millisecond, func() {
+		e := r.engines[id]
+		e.removed = e.cache.drop(hashes, e.removed)
+		e.report()
+	})
 }
 
 // placed sends the requests that waited and were placed.

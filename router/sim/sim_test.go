@@ -70,7 +70,7 @@ func TestInvalidOptions(t *testing.T) {
 		require.ErrorContains(t, err, "must be positive", o)
 	}
 	for workload, want := range map[string]string{
-		"chat:x=1":     `sim: unknown condition "x" (want drop, hold, kv, late, lost, named, slow)`,
+		"chat:x=1":     `sim: unknown condition "x" (want drop, final, hold, kv, late, lost, named, slow)`,
 		"chat:lost=x":  `sim: invalid value "x" of condition lost`,
 		"chat:kv=0.05": "sim: kv must be at least 0.10 and slow above 0 (got 0.05, 1)",
 	} {
@@ -110,6 +110,9 @@ func TestConditions(t *testing.T) {
 	require.Less(t, small.Hit(), whole.Hit())
 	require.Greater(t, small.Mean(), whole.Mean())
 	require.Greater(t, drop.Hit(), small.Hit())
+	unmarked := run("agents:kv=0.3,drop=1,final=0")
+	require.Greater(t, unmarked.Hit(), small.Hit(), "compactions and sub-agents")
+	require.Less(t, unmarked.Hit(), drop.Hit())
 	require.NotEqual(t, whole.Mean(), run("agents:slow=0.5").Mean())
 	require.InEpsilon(t, whole.Mean(), run("agents:late=1").Mean(), 0.05, "what was placed is known before the events")
 	require.NotEqual(t, whole.Mean(), run("agents:hold=1").Mean())

@@ -106,36 +106,22 @@ type session struct {
 	turn   int
 	length int      // of the prompt
 	hashes []uint64 // of all blocks of prompt and response
-	drop   bool     // what was cached of it is not needed after the request in progress
-	old    []uint64 // the blocks before a compaction
 }
 
 // prompt appends the next turn, and the response to it.
 func (s *session) prompt(block int) {
 	t := &s.turns[s.turn]
-	s.drop, s.old = s.turn == len(s.turns)-1, nil
 	switch {
 	case s.turn == 0:
 		s.length = s.sharedTokens
 	case t.fresh:
-		s.old = s.hashes
 		s.length, s.hashes = s.sharedTokens, s.hashes[:s.sharedTokens/block:s.sharedTokens/block]
 		s.id += 0x9e3779b97f4a7c15
-		s.drop = true
 	default:
 		s.length += s.turns[s.turn-1].output
 	}
 	s.length += t.tokens
 	s.hashes = appendHashes(s.hashes, (s.length+t.output)/block, s.sharedTokens/block, s.shared, s.id)
-}
-
-// dead returns the hashes of blocks that will not be needed again, the last first.
-func (s *session) dead(block int) []uint64 {
-	from := s.sharedTokens / block
-	if s.old != nil {
-		return s.old[min(from, len(s.old)):]
-	}
-	return s.hashes[min(from, len(s.hashes)):]
 }
 
 // appendHashes appends hashes up to n of a sequence whose first blocks are shared.
