@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -161,88 +162,120 @@ func TestClients(t *testing.T) {
 	require.Contains(t, config.Provider, "weft")
 }
 
-// TestLiveClients starts real harnesses with launch, and has each create a file and read it back. WEFT_LIVE_CLIENTS is the
+// A liveRun is what a harness did.
+type liveRun struct {
+	version  string
+	dir      string // in which it worked
+	out, log string // of the harness and of the gateway
+	requests []string
+	took     time.Duration
+}
+
+// runLive starts a real harness with launch on a played model, and requires that it ends well. WEFT_LIVE_CLIENTS is the
 // directory with the packages of npm; .ci/live installs them.
-func TestLiveClients(t *testing.T) {
+func runLive(t *testing.T, harness, pkg string, args ...string) (r liveRun) {
+	t.Helper()
 	packages := os.Getenv("WEFT_LIVE_CLIENTS")
 	if packages == "" {
 		t.Skip("set WEFT_LIVE_CLIENTS, or run .ci/live clients")
 	}
-	quiet := map[string]string{
-		"DISABLE_TELEMETRY": "1", "DISABLE_AUTOUPDATER": "1", "DISABLE_ERROR_REPORTING": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-		"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_DISABLE_LSP_DOWNLOAD": "1", "OPENCODE_DISABLE_SHARE": "1",
-		"OPENCODE_DISABLE_DEFAULT_PLUGINS": "1", "PI_OFFLINE": "1", "PI_TELEMETRY": "0", "QWEN_TELEMETRY_ENABLED": "0",
+	meta, err := os.ReadFile(filepath.Join(packages, "node_modules", filepath.FromSlash(pkg), "package.json"))
+	if err != nil {
+		t.Skip(err)
 	}
-	const ask = "Create a file note.txt with content weft-%s, then read it back."
+	var version struct{ Version string }
+	require.NoError(t, json.Unmarshal(meta, &version))
+	home, work := t.TempDir(), t.TempDir()
+	e := vllm.New(mini.Load(), &vllm.Options{Model: "played", Speed: math.Inf(1), Script: play, Logger: slog.New(slog.DiscardHandler)})
+	url, stop, err := listen("127.0.0.1:0", e)
+	require.NoError(t, err)
+	defer func() { e.Close(); stop() }()
+
+	program := filepath.Join(t.TempDir(), "gateway")
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	log := filepath.Join(home, "gateway.log")
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, append([]string{"-engine", url, "-log-file", log, "launch", harness, "--"}, args...)...)
+	cmd.Dir, cmd.WaitDelay = work, 5*time.Second
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.Env = []string{"HOME=" + home, "TMPDIR=" + t.TempDir(), "PATH=" + filepath.Join(packages, "bin") + ":" + filepath.Join(packages, "node_modules", ".bin") + ":" + os.Getenv("PATH"),
+		"DISABLE_TELEMETRY=1", "DISABLE_AUTOUPDATER=1", "DISABLE_ERROR_REPORTING=1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
+		"OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1", "OPENCODE_DISABLE_SHARE=1",
+		"OPENCODE_DISABLE_DEFAULT_PLUGINS=1", "PI_OFFLINE=1", "PI_TELEMETRY=0", "QWEN_TELEMETRY_ENABLED=0"}
+	begun := time.Now()
+	out, err = cmd.CombinedOutput()
+	r = liveRun{version: version.Version, dir: work, out: string(out), took: time.Since(begun)}
+	text, logErr := os.ReadFile(log)
+	require.NoError(t, logErr)
+	r.log = string(text)
+	for line := range strings.Lines(r.log) {
+		if strings.Contains(line, "request done") {
+			r.requests = append(r.requests, line)
+		}
+	}
+	require.NoError(t, err, "%s\n%s", r.out, r.log)
+	require.NotContains(t, r.log, "request refused")
+	t.Logf("%s %s: %d requests, %.1f s", pkg, r.version, len(r.requests), r.took.Seconds())
+	return r
+}
+
+// file returns a file that the harness wrote.
+func (r *liveRun) file(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(r.dir, name))
+	require.NoError(t, err, "%s\n%s", r.out, r.log)
+	return string(text)
+}
+
+// codexExec are the arguments of Codex before a task.
+var codexExec = []string{"exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "--json"}
+
+// TestLiveClients has real harnesses create a file and read it back.
+func TestLiveClients(t *testing.T) {
 	for _, c := range []struct {
 		name, pkg string
-		args      []string
+		args      []string // before the task
+		more      []string
 	}{
-		{"claude", "@anthropic-ai/claude-code", []string{"-p", ask, "--output-format", "stream-json", "--verbose", "--allowedTools", "Bash,Write,Read,Edit"}},
-		{"codex", "@openai/codex", []string{"exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "--json", ask}},
-		{"codex without WebSocket", "@openai/codex", []string{"-c", "model_providers.weft.supports_websockets=false",
-			"exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "--json", ask}},
-		{"opencode", "opencode-ai", []string{"run", "--pure", "--auto", "--format", "json", ask}},
-		{"pi", "@mariozechner/pi-coding-agent", []string{"-p", "--mode", "json", "--no-session", ask}},
-		{"qwen", "@qwen-code/qwen-code", []string{"--yolo", "--output-format", "stream-json", ask}},
+		{"claude", "@anthropic-ai/claude-code", []string{"-p"}, []string{"--output-format", "stream-json", "--verbose", "--allowedTools", "Bash,Write,Read,Edit"}},
+		{"codex", "@openai/codex", codexExec, nil},
+		{"codex without WebSocket", "@openai/codex", append([]string{"-c", "model_providers.weft.supports_websockets=false"}, codexExec...), nil},
+		{"opencode", "opencode-ai", []string{"run", "--pure", "--auto", "--format", "json"}, nil},
+		{"pi", "@mariozechner/pi-coding-agent", []string{"-p", "--mode", "json", "--no-session"}, nil},
+		{"qwen", "@qwen-code/qwen-code", []string{"--yolo", "--output-format", "stream-json"}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			meta, err := os.ReadFile(filepath.Join(packages, "node_modules", filepath.FromSlash(c.pkg), "package.json"))
-			if err != nil {
-				t.Skip(err)
-			}
-			var version struct{ Version string }
-			require.NoError(t, json.Unmarshal(meta, &version))
 			harness, _, _ := strings.Cut(c.name, " ")
-			home, work := t.TempDir(), t.TempDir()
-			var requests []string
-			e := vllm.New(mini.Load(), &vllm.Options{Model: "played", Speed: math.Inf(1), Script: play, Logger: slog.New(slog.DiscardHandler)})
-			url, stop, err := listen("127.0.0.1:0", e)
-			require.NoError(t, err)
-			defer func() { e.Close(); stop() }()
-
-			program := filepath.Join(t.TempDir(), "gateway")
-			out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".").CombinedOutput()
-			require.NoError(t, err, "%s", out)
-			log := filepath.Join(home, "gateway.log")
-			args := []string{"-engine", url, "-log-file", log, "launch", harness, "--"}
-			for _, a := range c.args {
-				if a == ask {
-					a = fmt.Sprintf(ask, harness)
-				}
-				args = append(args, a)
-			}
-			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-			defer cancel()
-			cmd := exec.CommandContext(ctx, program, args...)
-			cmd.Dir, cmd.WaitDelay = work, 5*time.Second
-			cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-			cmd.Env = []string{"HOME=" + home, "TMPDIR=" + t.TempDir(), "PATH=" + filepath.Join(packages, "bin") + ":" + filepath.Join(packages, "node_modules", ".bin") + ":" + os.Getenv("PATH")}
-			for name, value := range quiet {
-				cmd.Env = append(cmd.Env, name+"="+value)
-			}
-			begun := time.Now()
-			out, err = cmd.CombinedOutput()
-			took := time.Since(begun)
-			text, logErr := os.ReadFile(log)
-			require.NoError(t, logErr)
-			for line := range strings.Lines(string(text)) {
-				if strings.Contains(line, "request done") {
-					requests = append(requests, line)
-				}
-			}
-			require.NoError(t, err, "%s\n%s", out, text)
-			note, err := os.ReadFile(filepath.Join(work, "note.txt"))
-			require.NoError(t, err, "%s\n%s", out, text)
-			require.Equal(t, "weft-"+harness+"\n", string(note))
-			require.Contains(t, string(out), "done: note.txt has weft-"+harness)
-			require.NotContains(t, string(text), "request refused")
+			r := runLive(t, harness, c.pkg, slices.Concat(c.args, []string{"Create a file note.txt with content weft-" + harness + ", then read it back."}, c.more)...)
+			require.Equal(t, "weft-"+harness+"\n", r.file(t, "note.txt"))
+			require.Contains(t, r.out, "done: note.txt has weft-"+harness)
 			socket := c.name == "codex"
-			require.Equal(t, socket, strings.Contains(string(text), "connection upgraded"), "%s", text)
-			for _, line := range requests {
+			require.Equal(t, socket, strings.Contains(r.log, "connection upgraded"), "%s", r.log)
+			for _, line := range r.requests {
 				require.Equal(t, socket, strings.Contains(line, "continued=true"), "the first one continues a warm-up: %s", line)
 			}
-			t.Logf("%s %s: %d requests, %.1f s", c.pkg, version.Version, len(requests), took.Seconds())
+		})
+	}
+}
+
+// TestLiveCodexTools has Codex find a tool of a server by a search, call it in its namespace, and call its own tool of free
+// text, which it has for models that it knows.
+func TestLiveCodexTools(t *testing.T) {
+	server, err := filepath.Abs(filepath.Join("testdata", "notes.mjs"))
+	require.NoError(t, err)
+	for _, socket := range []string{"true", "false"} {
+		t.Run("WebSocket "+socket, func(t *testing.T) {
+			notes := filepath.Join(t.TempDir(), "notes")
+			r := runLive(t, "codex", "@openai/codex", slices.Concat([]string{"-c", `model="gpt-5.5"`, "-c", "model_providers.weft.supports_websockets=" + socket,
+				"-c", fmt.Sprintf("mcp_servers.notes={command=\"node\",args=[%s,%s]}", quote(server), quote(notes))}, codexExec, []string{"Take a note about beta: weft-note"})...)
+			text, err := os.ReadFile(notes)
+			require.NoError(t, err, "%s\n%s", r.out, r.log)
+			require.Equal(t, "note_beta weft-note\n", string(text))
+			require.Equal(t, "weft-note\n", r.file(t, "patched.txt"))
+			require.Contains(t, r.out, "done: ")
+			require.Len(t, r.requests, 4)
 		})
 	}
 }

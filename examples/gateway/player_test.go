@@ -12,10 +12,17 @@ import (
 )
 
 // This file plays a model for agents: asked to create a file, it writes the file with the agent's shell, reads it back, and
-// reports it. It reads prompts in ChatML and writes the output of hermes.
+// reports it. Asked to note something, it searches for a tool, calls what was found, and patches a file. It reads prompts in
+// ChatML and writes the output of hermes.
 
-// task is what the agents are asked.
-var task = regexp.MustCompile(`[Cc]reate a file (\S+) with content (\S+)`)
+// task and noteTask are what the agents are asked.
+var (
+	task     = regexp.MustCompile(`[Cc]reate a file (\S+) with content (\S+)`)
+	noteTask = regexp.MustCompile(`Take a note about (\S+): (\S+)`)
+)
+
+// foundTool matches the announcement of a tool.
+var foundTool = regexp.MustCompile(`Tool (\S*note_\S+) is available now`)
 
 // toolResult matches the result of a call in a prompt.
 var toolResult = regexp.MustCompile(`(?s)<tool_response>\n?(.*?)\n?</tool_response>`)
@@ -55,7 +62,7 @@ func play(p vllm.Prompt) vllm.Reply {
 		}
 	}
 	var results []string // after the task
-	var file, content string
+	var file, content, topic, note string
 	for turn := range strings.SplitSeq(p.Text, "<|im_start|>") {
 		role, text, _ := strings.Cut(turn, "\n")
 		if role != "user" && role != "tool" {
@@ -68,6 +75,13 @@ func play(p vllm.Prompt) vllm.Reply {
 			file, content, results = m[1], strings.TrimRight(m[2], `.,"'`), nil
 			content, _, _ = strings.Cut(content, "<|im_end|>")
 		}
+		if m := noteTask.FindStringSubmatch(text); m != nil {
+			topic, results = m[1], nil
+			note, _, _ = strings.Cut(m[2], "<|im_end|>")
+		}
+	}
+	if topic != "" {
+		return takeNote(p.Text, topic, note, results)
 	}
 	i := slices.IndexFunc(tools, func(t toolSchema) bool { return slices.Contains(shells, t.Name) })
 	switch {
@@ -81,6 +95,30 @@ func play(p vllm.Prompt) vllm.Reply {
 		return vllm.Reply{Text: "<think>\nThe file is there.\n</think>\n\ndone: " + file + " has " + content}
 	}
 	return vllm.Reply{Text: "failed: " + results[len(results)-1]}
+}
+
+// takeNote plays the model that was asked to note something: it calls the tool that is found, and notes it in a patch, too.
+func takeNote(prompt, topic, note string, results []string) vllm.Reply {
+	tool, args := "tool_search", map[string]string{"query": "note " + topic}
+	switch len(results) {
+	case 0:
+	case 1:
+		tool, args = "none", map[string]string{"text": note}
+		for _, m := range foundTool.FindAllStringSubmatch(prompt, -1) {
+			if strings.HasSuffix(m[1], topic) {
+				tool = m[1]
+			}
+		}
+	case 2:
+		tool, args = "apply_patch", map[string]string{"input": "*** Begin Patch\n*** Add File: patched.txt\n+" + note + "\n*** End Patch\n"}
+	default:
+		return vllm.Reply{Text: "done: " + strings.Join(results[1:], " ")}
+	}
+	raw, err := json.Marshal(map[string]any{"name": tool, "arguments": args})
+	if err != nil {
+		panic(err) // strings
+	}
+	return vllm.Reply{Text: "<tool_call>\n" + string(raw) + "\n</tool_call>"}
 }
 
 // call returns a call of the tool that runs a command.

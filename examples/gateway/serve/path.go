@@ -79,6 +79,7 @@ type call struct {
 	backend     backend                       // of the deployment
 	asked       engineRequest                 // body for the engine
 	compact     bool                          // the response is a summary of the conversation
+	search      bool                          // the client runs searches for tools
 	joined      bool                          // the request continues a stored conversation
 	stored      bool                          // the response is stored
 	input       []byte                        // all input, if the response may be continued
@@ -176,6 +177,9 @@ func (c *call) read(w http.ResponseWriter, r *http.Request) error {
 		return context.Cause(ctx)
 	}
 	if err := c.expand(); err != nil {
+		return err
+	}
+	if err := c.offerSearch(); err != nil {
 		return err
 	}
 	if err := c.summarize(); err != nil {
@@ -380,7 +384,7 @@ func (c *call) relay(w http.ResponseWriter, r *http.Request) error {
 		if r.URL.Path == compactPath {
 			out.form = compactionBody
 		}
-		c.out = c.compacted(out)
+		c.out = c.searched(c.compacted(out))
 		err := c.pump(ctx)
 		if err == nil {
 			err = out.write(w)
@@ -393,7 +397,7 @@ func (c *call) relay(w http.ResponseWriter, r *http.Request) error {
 
 	out := &streamOutput{c: c, enc: enc}
 	out.w.start(w, enc.Append(nil, start), enc.AppendKeepAlive(nil), c.g.opt.KeepAlive)
-	c.out = c.compacted(out)
+	c.out = c.searched(c.compacted(out))
 	err = c.pump(ctx)
 	if err == nil {
 		end := out.enc.Finish(out.frames)
