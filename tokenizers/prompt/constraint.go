@@ -35,6 +35,9 @@ type Constraint struct {
 // Markers are given by token id, because a model can also spell them with other tokens, and the parser takes only the
 // tokens for markers.
 //
+// If nothing of that is demanded and a tool is strict, the output is free except that a call, once its first marker is
+// written, is one of the tools of the request, with arguments in the form of its schema if it is strict.
+//
 // The error is an *[apierr.Error] of class Invalid: for a tool that does not exist, for demands that exclude each other,
 // and for a demand that cannot be expressed, such as a required call of a model whose template prints none.
 func (m *Model) Constraint(req *block.Request, p *Prompt) (*Constraint, error) {
@@ -115,12 +118,16 @@ func (d *demand) format() (*format, error) {
 	if err != nil {
 		return nil, err
 	}
-	tools, err := d.requiredTools()
+	callable, required, err := d.tools()
+	tools := callable
+	if !required {
+		tools = nil
+	}
 	switch {
 	case err != nil:
 		return nil, err
 	case text == nil && tools == nil:
-		return nil, nil
+		return d.strictFormat(callable)
 	case text != nil && tools != nil && (text.raw != nil || from != formatParam(d.req.API())): // not only of visible text
 		return nil, apierr.Invalid(from, "The output cannot be a required call and have the format of %s.", from)
 	case text != nil && text.raw != nil:
@@ -275,9 +282,9 @@ func vllmFormat(kind, param string, raw json.RawMessage) (*format, error) {
 	return nil, apierr.Invalid(param, "The constraint %q is not known.", kind)
 }
 
-// requiredTools returns the tools of which the output must contain a call, or nil if none is required. A choice that
-// names a tool that does not exist is an error.
-func (d *demand) requiredTools() ([]block.Tool, error) {
+// tools returns the tools that the model can call, and whether the output must contain a call. A choice that names a tool
+// that does not exist is an error.
+func (d *demand) tools() (list []block.Tool, required bool, err error) {
 	choice := d.req.Params().ToolChoice
 	tools := d.req.Tools()
 	named := func(name string) []block.Tool {
@@ -289,25 +296,98 @@ func (d *demand) requiredTools() ([]block.Tool, error) {
 		}
 		return out
 	}
-	list := tools
+	list = tools
 	if choice.Allow != nil {
 		list = nil
 		for _, name := range choice.Allow {
 			t := named(name)
 			if t == nil {
-				return nil, apierr.Invalid("tool_choice", "The tool %q is not among the tools of the request.", name)
+				return nil, false, apierr.Invalid("tool_choice", "The tool %q is not among the tools of the request.", name)
 			}
 			list = append(list, t...)
 		}
 	}
-	if choice.Mode != block.Required {
-		return nil, nil
+	if choice.Mode == block.NoTools {
+		return nil, false, nil
 	}
 	list = slices.DeleteFunc(slices.Clone(list), func(t block.Tool) bool { return t.Kind == block.Hosted || t.Deferred })
-	if len(list) == 0 {
-		return nil, apierr.Invalid("tool_choice", "A call is required, but there is no tool that the model can call.")
+	if required = choice.Mode == block.Required; required && len(list) == 0 {
+		return nil, false, apierr.Invalid("tool_choice", "A call is required, but there is no tool that the model can call.")
 	}
-	return list, nil
+	return list, required, nil
+}
+
+// strictFormat returns the format of an output that may have calls, if one of the tools is strict, or nil. Free text has all
+// tokens but those of calls and those that end the response, so that reasoning remains as it is.
+func (d *demand) strictFormat(tools []block.Tool) (*format, error) {
+	strict := func(t block.Tool) bool { return t.Strict != nil && *t.Strict }
+	switch {
+	case !slices.ContainsFunc(tools, strict):
+		return nil, nil
+	case d.model.tok == nil:
+		return nil, unforced("tools", "the model has no tokenizer")
+	}
+	shape := *d.model.callShape()
+	if shape.why != "" {
+		return nil, unforced("tools", shape.why)
+	}
+	shape.first = strings.TrimLeft(shape.first, " \n") // the free text may have it
+	d.shape = &shape
+	for i := range tools {
+		if !strict(tools[i]) && shape.params == nil {
+			tools[i].Schema = nil // any object
+		}
+	}
+	calls, err := d.callFormat(tools)
+	if err != nil {
+		return nil, err
+	}
+	if t := shape.thought; t[1] != "" { // each part is a message of its own
+		message := sequence(slices.Concat(d.channel(t[0]), d.until(t[1]))...)
+		text := slices.Concat(d.channel(shape.text[0]), []format{{Type: "any_tokens", Exclude: shape.exclude}}, d.lits(shape.text[1]))
+		out := sequence(format{Type: "star", Content: &message}, anyOf(sequence(text...), sequence(calls...)))
+		return &out, nil
+	}
+	spoken := shape.text[0] + shape.text[1] // what may be written without a call
+	if g := d.model.grammar; g != nil && g.Tagged != nil && g.Tagged.Reasoning != nil {
+		spoken += g.Tagged.Reasoning.Open.Text + g.Tagged.Reasoning.Close.Text
+	}
+	free, begin := markerIDs(d.lits(spoken)), markerIDs(d.lits(shape.first))
+	if len(begin) == 0 || slices.Contains(free, begin[0]) {
+		return nil, unforced("tools", "calls do not begin with a marker of their own")
+	}
+	exclude := slices.DeleteFunc(markerIDs(d.lits(shape.first+shape.more+shape.last)), func(id uint32) bool { return slices.Contains(free, id) })
+	exclude = append(exclude, d.model.stops...)
+	slices.Sort(exclude)
+	text := format{Type: "any_tokens", Exclude: slices.Compact(exclude)}
+	again := sequence(append(calls, text)...)
+	rest := format{Type: "star", Content: &again}
+	if shape.more == "" || d.req.Params().ToolChoice.Serial {
+		rest.Type = "optional"
+	}
+	out := sequence(text, rest)
+	return &out, nil
+}
+
+// channel is like lits, for the header of a message, whose channel may have any name.
+func (d *demand) channel(header string) []format {
+	list := d.lits(header)
+	for i, f := range list {
+		if f.Type == "const_string" && strings.Trim(f.Value, "abcdefghijklmnopqrstuvwxyz") == "" {
+			list[i] = format{Type: "regex", Pattern: "[a-z]{1,20}"}
+		}
+	}
+	return list
+}
+
+// markerIDs returns the ids of the tokens in a list.
+func markerIDs(list []format) (ids []uint32) {
+	for _, f := range list {
+		if f.Token != nil {
+			ids = append(ids, *f.Token)
+		}
+	}
+	return ids
 }
 
 // callFormat returns the format of one call or, if the request and the template permit it, of several.

@@ -189,6 +189,64 @@ func TestConstraint(t *testing.T) {
 	require.Equal(t, hermesThinks+hermesNow+` "}\n" <259>`, got, "the format is that of text, of which there is none")
 }
 
+// Strict tools leave the output free until a call begins, through all APIs. Reasoning is part of the free text.
+func TestConstraintOfStrictTools(t *testing.T) {
+	hermes := constrained(t, "qwen3")
+	const (
+		free   = `not[257 258 259]*`
+		strict = `<258> "\n{\"name\": \"put\", \"arguments\": " {"properties":{"n":{"type":"integer"}},"type":"object"}`
+		schema = `{"type":"object","properties":{"n":{"type":"integer"}}}`
+	)
+	chat := func(first, second string) string {
+		return `"tools":[{"type":"function","function":{"name":"put",` + first + `"parameters":` + schema + `}},{"type":"function","function":{"name":"now",` + second + `"parameters":` + schema + `}}]`
+	}
+	calls := `(` + strict + ` | ` + hermesNow + `) (("}\n" <259> "\n" ` + strict + ` | "}\n" <259> "\n" ` + hermesNow + `))* "}\n" <259>`
+	for fields, want := range map[string]string{
+		chat(`"strict":true,`, ``):                                  free + ` (` + calls + ` ` + free + `)*`,
+		chat(`"strict":true,`, ``) + `,"tool_choice":"auto"`:        free + ` (` + calls + ` ` + free + `)*`,
+		chat(`"strict":true,`, ``) + `,"tool_choice":"none"`:        "",
+		chat(`"strict":false,`, ``):                                 "",
+		chat(`"strict":true,`, ``) + `,"parallel_tool_calls":false`: free + ` ((` + strict + ` | ` + hermesNow + `) "}\n" <259> ` + free + `)?`,
+		chat(``, `"strict":true,`) + `,"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"function","function":{"name":"put"}}]}}`: "",
+		chat(`"strict":true,`, ``) + `,"response_format":{"type":"json_object"}`:                                                                                       hermesThinks + `{"type":"object"}`,
+	} {
+		got, err := constraint(t, hermes, wire.Chat, fields)
+		require.NoError(t, err, fields)
+		require.Equal(t, want, got, fields)
+	}
+	one := free + ` (` + strict + ` ("}\n" <259> "\n" ` + strict + `)* "}\n" <259> ` + free + `)*`
+	for api, fields := range map[*wire.API]string{
+		wire.Messages:  `"tools":[{"name":"put","strict":true,"input_schema":` + schema + `}]`,
+		wire.Responses: `"tools":[{"type":"function","name":"put","strict":true,"parameters":` + schema + `}]`,
+	} {
+		got, err := constraint(t, hermes, api, fields)
+		require.NoError(t, err)
+		require.Equal(t, one, got)
+	}
+	bare, err := prompt.Load(fstest.MapFS{"tokenizer.json": byteTokenizer("<|im_start|>", "<|im_end|>")}, &prompt.Options{Family: "qwen3"})
+	require.NoError(t, err)
+	_, err = constraint(t, bare, wire.Chat, chat(`"strict":true,`, ``))
+	fault, ok := errors.AsType[*apierr.Error](err)
+	require.True(t, ok, "%v", err)
+	require.Equal(t, apierr.CodeUnsupported, fault.Code, "the marker is not a token")
+
+	harmony, err := prompt.Load(fstest.MapFS{
+		"tokenizer.json": byteTokenizer("<|start|>", "<|channel|>", "<|message|>", "<|constrain|>", "<|end|>", "<|call|>", "<|return|>"),
+		"chat_template.jinja": file(`{{ tools }}{% for m in messages %}{% if m.role != "assistant" %}<|start|>{{ m.role }}<|message|>{{ m.content }}<|end|>{% else %}` +
+			`{% if m.reasoning_content %}<|start|>assistant<|channel|>analysis<|message|>{{ m.reasoning_content }}<|end|>{% endif %}` +
+			`{% if m.content %}<|start|>assistant<|channel|>final<|message|>{{ m.content }}<|end|>{% endif %}` +
+			`{% for c in m.tool_calls or [] %}<|start|>assistant<|channel|>commentary to=functions.{{ c.function.name }} <|constrain|>json<|message|>{{ c.function.arguments | tojson }}<|call|>{% endfor %}` +
+			`{% endif %}{% endfor %}{% if add_generation_prompt %}<|start|>assistant{% endif %}`),
+	}, &prompt.Options{Family: "harmony"})
+	require.NoError(t, err)
+	got, err := constraint(t, harmony, wire.Chat, chat(`"strict":true,`, ``))
+	require.NoError(t, err)
+	const rest = `not[256 257 258 259 260 261 262]*`
+	require.Equal(t, `(<257> /[a-z]{1,20}/ <258> `+rest+` <260> <256> "assistant")* (<257> /[a-z]{1,20}/ <258> `+rest+
+		` | (<257> "commentary to=functions.put " <259> "json" <258> {"properties":{"n":{"type":"integer"}},"type":"object"} | <257> "commentary to=functions.now " <259> "json" <258> {"type":"object"}))`, got,
+		"its call and its text begin with the same token")
+}
+
 // Arguments of XML families are written one by one: texts up to their closing tag, everything else as JSON.
 func TestConstraintOfParameters(t *testing.T) {
 	got, err := constraint(t, constrained(t, "qwen3_coder"), wire.Chat, `"tool_choice":"required","parallel_tool_calls":false,"tools":[{"type":"function","function":{"name":"put","parameters":`+

@@ -31,11 +31,8 @@ func (c *Constraint) GBNF() (string, error) {
 		}
 		return c.root.Grammar, nil
 	}
-	for _, id := range c.model.excluded() {
-		if text, ok := c.model.tok.Token(id); ok && text != "" {
-			g.avoid = append(g.avoid, text)
-		}
-	}
+	g.model = c.model
+	g.avoid = g.texts(c.model.excluded())
 	root, err := g.format(c.root)
 	if err != nil {
 		return "", err
@@ -53,6 +50,7 @@ func (m *Model) excluded() []uint32 {
 
 // A gbnf writes a grammar. Its methods return expressions that can be part of a sequence.
 type gbnf struct {
+	model *Model
 	avoid []string // texts that free text must not contain
 	rules strings.Builder
 	names map[string]string // of rules, by their expression
@@ -61,6 +59,16 @@ type gbnf struct {
 	refs   map[string]string // names of rules, by reference and schema
 	schema []byte            // that references refer to
 	depth  int
+}
+
+// texts returns the texts of tokens.
+func (g *gbnf) texts(ids []uint32) (list []string) {
+	for _, id := range ids {
+		if text, ok := g.model.tok.Token(id); ok && text != "" {
+			list = append(list, text)
+		}
+	}
+	return list
 }
 
 // inexpressible returns the error for what a grammar cannot express. The parameter is not known here.
@@ -108,9 +116,9 @@ func (g *gbnf) format(f *format) (string, error) {
 	case f.Type == "token":
 		return fmt.Sprintf("<[%d]>", *f.Token), nil
 	case f.Type == "any_tokens":
-		return g.text("", ""), nil
+		return g.text("", "", g.texts(f.Exclude)), nil
 	case f.Type == "tag": // of any text
-		return g.text(f.End, ""), nil
+		return g.text(f.End, "", g.avoid), nil
 	case f.Type == "json_schema":
 		return g.jsonSchema(f.Schema)
 	case f.Type == "regex":
@@ -269,14 +277,14 @@ func (s *searcher) runes(at int) (out []rune) {
 	}
 }
 
-// text returns the rule for any text without the texts to avoid: up to and including the first end, if that is not "", or
+// text returns the rule for any text without the texts in avoid: up to and including the first end, if that is not "", or
 // the rest of a string in JSON if end is stringEnd and also json is stringEnd.
-func (g *gbnf) text(end, json string) string {
-	key := "\x00text " + end + " " + json
+func (g *gbnf) text(end, json string, avoid []string) string {
+	key := fmt.Sprintf("\x00text %s %s %q", end, json, avoid)
 	if name, ok := g.names[key]; ok {
 		return name
 	}
-	words := g.avoid
+	words := avoid
 	if end != "" && json == "" {
 		words = append([]string{end}, words...)
 	}
@@ -315,7 +323,7 @@ func (g *gbnf) text(end, json string) string {
 			}
 			switch {
 			case len(chars) == 0:
-			case s.found[to] == 1 && len(words) > len(g.avoid):
+			case s.found[to] == 1 && len(words) > len(avoid):
 				list = append(list, class(false, single(chars)...))
 			case s.found[to] == 0:
 				list = append(list, class(false, single(chars)...)+" "+names[to])

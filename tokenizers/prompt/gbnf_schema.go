@@ -313,7 +313,7 @@ const (
 )
 
 // string returns the rule for any string.
-func (g *gbnf) string() string { return g.rule(`"\"" ` + g.text(stringEnd, stringEnd)) }
+func (g *gbnf) string() string { return g.rule(`"\"" ` + g.text(stringEnd, stringEnd, g.avoid)) }
 
 // char returns the rule for a character of a string that begins none of the texts to avoid.
 func (g *gbnf) char() string {
@@ -414,7 +414,7 @@ func (g *gbnf) stringType(s map[string]json.RawMessage) (string, error) {
 	case most >= 0:
 		return g.rule(fmt.Sprintf(`"\"" %s{%d,%d} "\""`, g.char(), max(0, least), most)), nil
 	case least > 0:
-		return g.rule(fmt.Sprintf(`"\"" %s{%d} %s`, g.char(), least, g.text(stringEnd, stringEnd))), nil
+		return g.rule(fmt.Sprintf(`"\"" %s{%d} %s`, g.char(), least, g.text(stringEnd, stringEnd, g.avoid))), nil
 	}
 	return g.string(), nil
 }

@@ -441,3 +441,27 @@ func TestGBNFCalls(t *testing.T) {
 	require.False(t, g.accepts(call("1")+"x"))
 	require.False(t, g.accepts(""))
 }
+
+// Under a grammar for strict tools, free text has no marker of a call, in any spelling, and a call is valid.
+func TestGBNFStrict(t *testing.T) {
+	m, err := prompt.Load(fstest.MapFS{"tokenizer.json": byteTokenizer("<|im_start|>", "<|im_end|>", "<tool_call>", "</tool_call>", "<think>")}, &prompt.Options{Family: "hermes"})
+	require.NoError(t, err)
+	id := func(text string) string {
+		id, ok := m.Tokenizer().TokenID(text)
+		require.True(t, ok)
+		return string(rune(tokenBase + id))
+	}
+	grammar, err := grammarOf(t, `"tools":[{"type":"function","function":{"name":"f","strict":true,"parameters":{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"],"additionalProperties":false}}}]`)
+	require.NoError(t, err)
+	g := readGrammar(t, grammar)
+	call := func(args string) string {
+		return id("<tool_call>") + "\n" + `{"name": "f", "arguments": ` + args + `}` + "\n" + id("</tool_call>")
+	}
+	good := call(`{"a": 1}`)
+	for _, text := range []string{"", "x", "a < b\n", "<think>x", "<tool", good, "x" + good, good + "\n" + good, good + " y " + good + "z"} {
+		require.True(t, g.accepts(text), "%q\n%s", text, grammar)
+	}
+	for _, text := range []string{"<tool_call>", "</tool_call>", "<|im_end|>", call(`{"a": "x"}`), "x" + call(`{}`), good[:len(good)-3], strings.Replace(good, `"f"`, `"g"`, 1)} {
+		require.False(t, g.accepts(text), "%q\n%s", text, grammar)
+	}
+}

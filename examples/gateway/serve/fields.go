@@ -92,14 +92,6 @@ func (c *call) ignore() {
 			c.ignored = append(c.ignored, "output_config.task_budget")
 		}
 	}
-	if c.req.Params().ToolChoice.Mode != block.Required { // otherwise all calls are held to their schemas
-		for _, t := range c.req.Tools() {
-			if t.Strict != nil && *t.Strict {
-				c.ignored = append(c.ignored, t.At.Path()+".strict")
-				break
-			}
-		}
-	}
 }
 
 // field returns a field of the request for the reader of hints. A field that it finds is not ignored.
@@ -113,16 +105,22 @@ func (c *call) field(path ...string) []byte {
 }
 
 // constrain implements backend: it finds what the request demands of the form of the output, and excludes the engines that do
-// not enforce it. A demand that cannot be enforced is an error, or is ignored with Options.Unconstrained.
+// not enforce it. A demand that cannot be enforced is an error, or is ignored with Options.Unconstrained. Strict tools of which no
+// call is required are a wish: it is ignored where it cannot be enforced.
 func (c tokenBackend) constrain() error {
 	if err := c.wantLogprobs(); err != nil {
 		return err
 	}
 	demand, err := c.model.Constraint(c.req, c.text)
 	fault, _ := errors.AsType[*apierr.Error](err)
+	fields := demands(c.req)
+	wish := len(fields) == 0
 	switch {
+	case fault != nil && fault.Code == apierr.CodeUnsupported && wish:
+		c.ignored = append(c.ignored, strictField(c.req))
+		return nil
 	case fault != nil && fault.Code == apierr.CodeUnsupported && c.g.opt.Unconstrained:
-		c.ignored = append(c.ignored, demands(c.req)...)
+		c.ignored = append(c.ignored, fields...)
 		return nil
 	case err != nil || demand == nil:
 		return err
@@ -142,18 +140,30 @@ func (c tokenBackend) constrain() error {
 		}
 	}
 	switch {
+	case wish: // announce has the rest
+		return nil
 	case len(unable) < len(c.fleet.order):
 		c.route.Exclude = append(c.route.Exclude, unable...)
 		return nil
 	case c.g.opt.Unconstrained:
 		c.tags = nil
-		c.ignored = append(c.ignored, demands(c.req)...)
+		c.ignored = append(c.ignored, fields...)
 		return nil
 	}
 	if fault, ok := errors.AsType[*apierr.Error](err); ok && fault.Param == "" {
-		fault.Param = demands(c.req)[0]
+		fault.Param = fields[0]
 	}
 	return err
+}
+
+// strictField returns the field of the first strict tool.
+func strictField(r *block.Request) string {
+	for _, t := range r.Tools() {
+		if t.Strict != nil && *t.Strict {
+			return t.At.Path() + ".strict"
+		}
+	}
+	return "tools"
 }
 
 // demands returns the fields of a request that demand something of the output.
@@ -182,6 +192,9 @@ func (c tokenBackend) dropped() (names []string) {
 		if given(c.req, name) {
 			names = append(names, name)
 		}
+	}
+	if c.tags != nil && c.tags[c.place.engine.kind] == nil { // a wish, or the request would be on another engine
+		names = append(names, strictField(c.req))
 	}
 	return names
 }

@@ -139,7 +139,7 @@ func TestDroppedFields(t *testing.T) {
 		{"chat/completions", fieldsChat + `"temperature":1,"logit_bias":{"7":-100},"min_tokens":1,"user":"u","prompt_cache_key":"k","metadata":null}`, ""},
 		{"chat/completions", fieldsChat + `"logprobs":false,"top_logprobs":0,"modalities":["text"],"store":false,"prediction":null,"stop":[],"web_search_options":{}}`, ""},
 		{"chat/completions", fieldsChat + `"modalities":["text","audio"],"never_heard_of":1}`, "modalities, never_heard_of"},
-		{"chat/completions", strings.Replace(fieldsChat, `"name":"f",`, `"name":"f","strict":true,`, 1) + `"tool_choice":"auto"}`, "tools[0].strict"},
+		{"chat/completions", strings.Replace(fieldsChat, `"name":"f",`, `"name":"f","strict":true,`, 1) + `"tool_choice":"auto"}`, ""},
 		{"chat/completions", strings.Replace(fieldsChat, `"name":"f",`, `"name":"f","strict":true,`, 1) + `"tool_choice":"required"}`, ""},
 		{"chat/completions", fieldsChat + `"a\r\nb, c":1}`, "a??b??c"},
 		{"responses", fieldsResponses + `"store":true,"truncation":"auto","max_tool_calls":3,"text":{"verbosity":"low"}}`, "truncation, max_tool_calls, store, text.verbosity"},
@@ -150,6 +150,14 @@ func TestDroppedFields(t *testing.T) {
 		require.Equal(t, 200, w.Code, "%s", w.Body)
 		require.Equal(t, tt.want, w.Header().Get("X-Weft-Dropped"), tt.body)
 	}
+	strict := strings.Replace(fieldsChat, `"name":"f",`, `"name":"f","strict":true,`, 1) + `"seed":1}`
+	require.Equal(t, 200, post("chat/completions", strict).Code)
+	require.Contains(t, string(engine.body["response_format"]), `"exclude_tokens"`, "calls of strict tools are held to their schemas")
+	_, free := fieldsRig(t, false, false)
+	w := free("chat/completions", strict)
+	require.Equal(t, 200, w.Code, "%s", w.Body)
+	require.Equal(t, "tools[0].strict", w.Header().Get("X-Weft-Dropped"))
+
 	post("chat/completions", fieldsChat+`"logit_bias":{"7":-100}}`)
 	require.JSONEq(t, `{"7":-100}`, string(engine.body["logit_bias"]))
 
@@ -157,7 +165,7 @@ func TestDroppedFields(t *testing.T) {
 	for i := range 50 {
 		fmt.Fprintf(&many, `"%s%d":1,`, strings.Repeat("x", 100), i)
 	}
-	w := post("chat/completions", fieldsChat+many.String()+`"stream":false}`)
+	w = post("chat/completions", fieldsChat+many.String()+`"stream":false}`)
 	require.Equal(t, 200, w.Code)
 	require.Less(t, len(w.Header().Get("X-Weft-Dropped")), 32*66+16)
 	require.True(t, strings.HasSuffix(w.Header().Get("X-Weft-Dropped"), ", 18 more"))

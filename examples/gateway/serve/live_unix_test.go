@@ -425,7 +425,7 @@ func forceFamilies(t *testing.T, kind upstream.Kind, url, dir string, files []st
 	data, err := fs.ReadFile(mini.FS(), "tokenizer.json")
 	require.NoError(t, err)
 	small := fstest.MapFS{"tokenizer.json": &fstest.MapFile{Data: data}}
-	done := map[string]int{}
+	done, strict := map[string]int{}, map[string]int{}
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".jinja")
 		source, err := os.ReadFile(file)
@@ -447,15 +447,24 @@ func forceFamilies(t *testing.T, kind upstream.Kind, url, dir string, files []st
 			continue
 		}
 		if done[model.Family()] == 0 {
-			t.Run(name, func(t *testing.T) { done[model.Family()] += forceCalls(t, kind, url, model) })
+			l := &liveCalls{kind: kind, model: model, records: make(chan serve.Record, 1)}
+			t.Run(name, func(t *testing.T) {
+				l.start(t, url)
+				done[model.Family()] += l.force(t)
+			})
+			t.Run(name+" strict", func(t *testing.T) {
+				l.start(t, url)
+				strict[model.Family()] += l.permit(t)
+			})
 		}
 	}
 	families := 0
 	for _, f := range slices.Sorted(maps.Keys(done)) {
-		t.Logf("%-28s %d forced calls", f, done[f])
+		t.Logf("%-28s %d responses with forced calls, %d with calls of strict tools", f, done[f], strict[f])
 		families += min(done[f], 1)
 	}
 	require.GreaterOrEqual(t, families, 20)
+	require.GreaterOrEqual(t, len(strict), 10)
 }
 
 var templateMarkers = regexp.MustCompile(`<\|[^|<>\s]{1,40}\|>|<｜[^｜\s]{1,40}｜>|\[/?[A-Z_]{3,20}\]`)
@@ -524,109 +533,169 @@ func writeJSON(t *testing.T, file string, value any) {
 	require.NoError(t, os.WriteFile(file, data, 0o600))
 }
 
-// forceCalls sends 24 requests that demand calls over each API, and returns their number. It skips a model of which calls
-// cannot be forced.
-func forceCalls(t *testing.T, kind upstream.Kind, engine string, model *prompt.Model) (n int) {
+// liveDemands are requests with tools, for each API. Each tool has a place for the field strict.
+var liveDemands = func() map[string]liveDemand {
 	const schema = `{"type":"object","properties":{"mode":{"type":"string","enum":["read","write"]},"count":{"type":"integer","minimum":0,"maximum":99},` +
 		`"tags":{"type":"array","items":{"enum":["a","b"]},"maxItems":3},"deep":{"type":"boolean"}},"required":["mode","count"],"additionalProperties":false}`
 	const none = `{"type":"object","properties":{},"additionalProperties":false}`
-	type demand struct {
-		fields  string
-		choices []string
-		text    string // matches a response with visible text
-	}
-	demands := map[string]demand{
+	return map[string]liveDemand{
 		"/v1/chat/completions": {
-			`"messages":[{"role":"user","content":"x"}],"max_tokens":400,"tools":[{"type":"function","function":{"name":"open_file","description":"opens","parameters":` + schema + `}},{"type":"function","function":{"name":"now","description":"tells","parameters":` + none + `}}]`,
+			`"messages":[{"role":"user","content":"x"}],"max_tokens":400,"tools":[{"type":"function","function":{"name":"open_file","strict":STRICT,"description":"opens","parameters":` + schema + `}},{"type":"function","function":{"name":"now","strict":STRICT,"description":"tells","parameters":` + none + `}}]`,
 			[]string{`"tool_choice":"required"`, `"tool_choice":{"type":"function","function":{"name":"open_file"}}`, `"tool_choice":"required","parallel_tool_calls":false`},
 			`"content":"[^"]`,
 		},
 		"/v1/responses": {
-			`"input":"x","max_output_tokens":400,"tools":[{"type":"function","name":"open_file","description":"opens","parameters":` + schema + `},{"type":"function","name":"now","description":"tells","parameters":` + none + `}]`,
+			`"input":"x","max_output_tokens":400,"tools":[{"type":"function","name":"open_file","strict":STRICT,"description":"opens","parameters":` + schema + `},{"type":"function","name":"now","strict":STRICT,"description":"tells","parameters":` + none + `}]`,
 			[]string{`"tool_choice":"required"`, `"tool_choice":{"type":"function","name":"open_file"}`, `"tool_choice":"required","parallel_tool_calls":false`},
 			`output_text`,
 		},
 		"/v1/messages": {
-			`"messages":[{"role":"user","content":"x"}],"max_tokens":400,"tools":[{"name":"open_file","description":"opens","input_schema":` + schema + `},{"name":"now","description":"tells","input_schema":` + none + `}]`,
+			`"messages":[{"role":"user","content":"x"}],"max_tokens":400,"tools":[{"name":"open_file","strict":STRICT,"description":"opens","input_schema":` + schema + `},{"name":"now","strict":STRICT,"description":"tells","input_schema":` + none + `}]`,
 			[]string{`"tool_choice":{"type":"any"}`, `"tool_choice":{"type":"tool","name":"open_file"}`, `"tool_choice":{"type":"any","disable_parallel_tool_use":true}`},
 			`"type":"text"`,
 		},
 	}
-	var calls []serve.ToolCall
-	records := make(chan serve.Record, 1)
+}()
+
+type liveDemand struct {
+	fields  string
+	choices []string
+	text    string // matches a response with visible text
+}
+
+// liveCalls makes a model call tools.
+type liveCalls struct {
+	kind    upstream.Kind
+	model   *prompt.Model
+	url     string
+	calls   []serve.ToolCall // of the last response
+	records chan serve.Record
+}
+
+// start starts a gateway in front of an engine, which ends with the test.
+func (l *liveCalls) start(t *testing.T, engine string) {
 	g, err := serve.New(&serve.Options{
-		Model: "tiny", Prompts: model, BlockSize: liveBlock, Engines: []serve.Engine{{URL: engine, Kind: kind}},
-		OnToolCall: func(_ context.Context, c serve.ToolCall) { calls = append(calls, c) },
-		OnDone:     func(r serve.Record) { records <- r },
+		Model: "tiny", Prompts: l.model, BlockSize: liveBlock, Engines: []serve.Engine{{URL: engine, Kind: l.kind}},
+		OnToolCall: func(_ context.Context, c serve.ToolCall) { l.calls = append(l.calls, c) },
+		OnDone:     func(r serve.Record) { l.records <- r },
 		Logger:     slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	require.NoError(t, err)
-	defer g.Close()
+	t.Cleanup(g.Close)
 	s := httptest.NewServer(g)
-	defer s.Close()
-	bias := map[string]int{} // random tokens would hardly ever end reasoning
+	t.Cleanup(s.Close)
+	l.url = s.URL
+}
+
+// bias returns the logit_bias with which markers are likely: random tokens would hardly ever end reasoning.
+func (l *liveCalls) bias(t *testing.T) map[string]int {
+	bias := map[string]int{}
 	for _, g := range family.All() {
 		weight := 20
-		if kind == (upstream.LlamaCPP{}) { // which is slow where the best token is not the one that a grammar permits
-			if !slices.Contains(strings.Split(model.Family(), "+"), g.Name) {
+		if l.kind == (upstream.LlamaCPP{}) { // which is slow where the best token is not the one that a grammar permits
+			if !slices.Contains(strings.Split(l.model.Family(), "+"), g.Name) {
 				continue
 			}
 			weight = 6
 		}
 		for _, m := range g.Markers() {
-			if id, ok := model.Tokenizer().TokenID(m.Text); ok {
+			if id, ok := l.model.Tokenizer().TokenID(m.Text); ok {
 				bias[fmt.Sprint(id)] = weight
 			}
 		}
 	}
+	return bias
+}
+
+// send sends a request and returns the response.
+func (l *liveCalls) send(t *testing.T, path string, stream bool, bias map[string]int, fields string) (*http.Response, string, serve.Record) {
 	weights, err := json.Marshal(bias)
 	require.NoError(t, err)
-	for path, d := range demands {
+	l.calls = nil
+	resp, err := http.Post(l.url+path, "application/json", strings.NewReader(fmt.Sprintf(`{"model":"tiny","temperature":1,"stream":%t,"logit_bias":%s,%s}`, stream, weights, fields)))
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	out, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	if resp.StatusCode == http.StatusBadRequest { // no form of calls, or a template that needs variables
+		t.Skipf("%s: %s", l.model.Family(), out)
+	}
+	require.Equal(t, http.StatusOK, resp.StatusCode, "%s", out)
+	return resp, string(out), <-l.records
+}
+
+// permit sends 24 requests with strict tools over each API, and returns the number of responses with calls. Half of them make
+// the model call a tool, in the others it writes text. It skips a model whose calls cannot be told from text.
+func (l *liveCalls) permit(t *testing.T) (n int) {
+	for path, d := range liveDemands {
+		called, spoke := 0, 0
+		for i := range 24 {
+			bias := map[string]int{}
+			if i%2 == 0 {
+				bias = l.bias(t)
+			}
+			resp, out, r := l.send(t, path, i%4 < 2, bias, strings.Replace(strings.ReplaceAll(d.fields, "STRICT", "true"), "400", "150", 1))
+			if dropped := resp.Header.Get("X-Weft-Dropped"); dropped != "" {
+				t.Skipf("%s: without effect: %s", l.model.Family(), dropped)
+			}
+			about := fmt.Sprintf("%s %s\n%s", l.model.Family(), path, out)
+			require.Contains(t, []string{"stop", "length"}, r.Finish, about)
+			l.check(t, "", about)
+			called += min(len(l.calls), 1)
+			if regexp.MustCompile(d.text).MatchString(out) {
+				spoke++
+			}
+		}
+		t.Logf("%-12s %-22s %d of 24 with calls, %d with text", l.model.Family(), path, called, spoke)
+		n += called
+	}
+	return n
+}
+
+// check checks the arguments of the calls.
+func (l *liveCalls) check(t *testing.T, choice, about string) {
+	for _, c := range l.calls {
+		if c.Name == "now" && !strings.Contains(choice, "open_file") {
+			require.JSONEq(t, "{}", cmp.Or(strings.TrimSpace(c.Arguments), "{}"), about)
+			continue
+		}
+		require.Equal(t, "open_file", c.Name, about)
+		var args struct {
+			Mode  string
+			Count *int
+			Tags  []string
+			Deep  *bool
+		}
+		dec := json.NewDecoder(strings.NewReader(c.Arguments))
+		dec.DisallowUnknownFields()
+		require.NoError(t, dec.Decode(&args), about)
+		require.True(t, (args.Mode == "read" || args.Mode == "write") && args.Count != nil && *args.Count >= 0 && *args.Count <= 99, about)
+	}
+}
+
+// force sends 24 requests that demand calls over each API, and returns their number. It skips a model of which calls
+// cannot be forced.
+func (l *liveCalls) force(t *testing.T) (n int) {
+	bias := l.bias(t)
+	for path, d := range liveDemands {
 		for i, done := 0, 0; done < 24; i++ {
 			if i == 36 || i == 6 && done == 0 {
-				t.Skipf("%s: random tokens do not end", model.Family())
+				t.Skipf("%s: random tokens do not end", l.model.Family())
 			}
-			calls = nil
 			choice := d.choices[i%len(d.choices)]
-			resp, err := http.Post(s.URL+path, "application/json", strings.NewReader(
-				fmt.Sprintf(`{"model":"tiny","temperature":1,"stream":%t,"logit_bias":%s,%s,%s}`, i%2 == 0, weights, d.fields, choice)))
-			require.NoError(t, err)
-			out, err := io.ReadAll(resp.Body)
-			require.NoError(t, err)
-			resp.Body.Close()
-			if resp.StatusCode == http.StatusBadRequest { // no form of calls, or a template that needs variables
-				t.Skipf("%s: %s", model.Family(), out)
-			}
-			about := fmt.Sprintf("%s %s %s\n%s", model.Family(), path, choice, out)
-			require.Equal(t, http.StatusOK, resp.StatusCode, about)
-			r := <-records
+			_, out, r := l.send(t, path, i%2 == 0, bias, strings.ReplaceAll(d.fields, "STRICT", "false")+","+choice)
+			about := fmt.Sprintf("%s %s %s\n%s", l.model.Family(), path, choice, out)
 			if r.Finish == "length" {
 				continue // random tokens ended neither the reasoning nor the series of calls
 			}
 			require.Contains(t, []string{"stop", "tool_calls"}, r.Finish, about) // of the engine, or of the decoder
 			done++
-			require.NotRegexp(t, d.text, string(out), about)
-			require.NotEmpty(t, calls, about)
+			require.NotRegexp(t, d.text, out, about)
+			require.NotEmpty(t, l.calls, about)
 			if strings.Contains(choice, "parallel") {
-				require.Len(t, calls, 1, about)
+				require.Len(t, l.calls, 1, about)
 			}
-			for _, c := range calls {
-				if c.Name == "now" && !strings.Contains(choice, "open_file") {
-					require.JSONEq(t, "{}", cmp.Or(strings.TrimSpace(c.Arguments), "{}"), about)
-					continue
-				}
-				require.Equal(t, "open_file", c.Name, about)
-				var args struct {
-					Mode  string
-					Count *int
-					Tags  []string
-					Deep  *bool
-				}
-				dec := json.NewDecoder(strings.NewReader(c.Arguments))
-				dec.DisallowUnknownFields()
-				require.NoError(t, dec.Decode(&args), about)
-				require.True(t, (args.Mode == "read" || args.Mode == "write") && args.Count != nil && *args.Count >= 0 && *args.Count <= 99, about)
-			}
+			l.check(t, choice, about)
 			n++
 		}
 	}
