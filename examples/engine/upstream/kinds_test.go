@@ -86,6 +86,23 @@ func TestLlamaCPPSteps(t *testing.T) {
 		require.NoError(t, err, tt.name)
 		require.Empty(t, cmp.Diff(tt.want, got, cmpopts.EquateEmpty()), tt.name)
 	}
+	// Log probabilities, as the build sends them: a character of two tokens has those of the last one.
+	prob := func(event string, bytes, value, top string) string {
+		return strings.TrimSuffix(event, "}") + fmt.Sprintf(`,"completion_probabilities":[{"id":5,"token":"x","bytes":%s,"logprob":%s,"top_logprobs":[%s]}]}`, bytes, value, top)
+	}
+	got, err := steps(upstream.LlamaCPP{}, 1, stream(
+		prob(llamaToken(0, "", 9, 1), "[]", "-0.1", `{"id":9,"token":"","bytes":[],"logprob":-0.1}`),
+		prob(llamaToken(0, " a", 5, 2), "[32,97]", "-0.5", `{"id":5,"token":" a","bytes":[32,97],"logprob":-0.5},{"id":7,"token":"?","bytes":[159],"logprob":-2}`),
+		prob(llamaToken(0, "é", 8, 4), "[195,169]", "-1.5", `{"id":8,"token":"?","bytes":[169],"logprob":-1.5}`),
+		prob(llamaToken(0, "", 2, 5), "[]", "-0.2", ``), fmt.Sprintf(llamaLast, "eos", 5)))
+	require.NoError(t, err)
+	require.Empty(t, cmp.Diff([]upstream.Step{
+		{IDs: []uint32{9}, StopID: -1, Logprobs: &upstream.Logprobs{Tokens: []string{""}, Values: []json.Number{"-0.1"}, Top: []map[string]json.Number{{"": "-0.1"}}}},
+		{IDs: []uint32{5}, StopID: -1, Logprobs: &upstream.Logprobs{Tokens: []string{" a"}, Values: []json.Number{"-0.5"}, Top: []map[string]json.Number{{" a": "-0.5", "\x9f": "-2"}}}},
+		{Text: []byte("é"), StopID: -1, Logprobs: &upstream.Logprobs{Tokens: []string{"é"}, Values: []json.Number{"-1.5"}, Top: []map[string]json.Number{{"\xa9": "-1.5"}}}},
+		{IDs: []uint32{2}, Finish: event.Stop, StopID: 2, Logprobs: &upstream.Logprobs{Tokens: []string{""}, Values: []json.Number{"-0.2"}, Top: []map[string]json.Number{{}}}},
+		usage(5),
+	}, got, cmpopts.EquateEmpty()))
 	for body, want := range map[string]string{
 		`{"error":{"code":500,"message":"Compute error.","type":"server_error"}}`: "engine: HTTP 500: Compute error.",
 		`{"index":1}`:                 "choice 1 of 1",
@@ -119,6 +136,19 @@ func TestSGLangSteps(t *testing.T) {
 		require.NoError(t, err, name)
 		require.Empty(t, cmp.Diff(want, got), name)
 	}
+	probs := func(n int, list, top string) string {
+		return strings.Replace(meta(n, "null"), `"cached_tokens"`, `"output_token_logprobs":`+list+`,"output_top_logprobs":`+top+`,"cached_tokens"`, 1)
+	}
+	got, err := steps(upstream.SGLang{}, 1, stream(
+		`{"output_ids":[5],`+probs(1, `[[-0.5,5,"a"]]`, `[[[-0.5,5,"a"],[-2,6,"b"]]]`)+`}`,
+		`{"output_ids":[5,6,7],`+probs(3, `[[-0.5,5,"a"],[-1,6,"b"],[null,7,null]]`, `[[[-0.5,5,"a"]],[[-1,6,"b"]],null]`)+`}`,
+		`{"output_ids":[5,6,7,2],`+last+`}`))
+	require.NoError(t, err)
+	require.Empty(t, cmp.Diff([]upstream.Step{
+		{IDs: []uint32{5}, StopID: -1, Logprobs: &upstream.Logprobs{Tokens: []string{"a"}, Values: []json.Number{"-0.5"}, Top: []map[string]json.Number{{"a": "-0.5", "b": "-2"}}}},
+		{IDs: []uint32{6, 7}, StopID: -1, Logprobs: &upstream.Logprobs{Tokens: []string{"b", ""}, Values: []json.Number{"-1", ""}, Top: []map[string]json.Number{{"b": "-1"}, {}}}},
+		want[2], want[3],
+	}, got))
 	for body, want := range map[string]string{
 		`{"error":{"message":"out of memory"}}`:                                                    "out of memory",
 		`{"output_ids":[],` + meta(2, "null") + `}`:                                                "0 ids for 2 tokens after 0",
@@ -206,6 +236,11 @@ func TestAppendRequest(t *testing.T) {
 	require.NoError(t, json.Unmarshal(upstream.VLLM{}.AppendRequest(nil, r), &got))
 	require.EqualValues(t, 2, got["n"])
 	require.Equal(t, `root ::= "a"`, got["grammar"])
+
+	r.Logprobs = new(0)
+	require.Contains(t, string(upstream.LlamaCPP{}.AppendRequest(nil, r)), `"n_probs":1,`, "0 would be none")
+	require.Contains(t, string(upstream.SGLang{}.AppendRequest(nil, r)), `,"return_logprob":true,"return_text_in_logprobs":true,"top_logprobs_num":0,"input_ids":`)
+	r.Logprobs = nil
 
 	r.Prompt.Namespace = "salt"
 	require.Contains(t, string(upstream.LlamaCPP{}.AppendRequest(nil, r)), `"cache_prompt":false`, "a slot's prompt may be another tenant's")

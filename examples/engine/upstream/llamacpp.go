@@ -25,7 +25,7 @@ func (LlamaCPP) String() string { return "llamacpp" }
 
 // Traits implements Kind. The decoder applies stop strings, because the engine cuts its text within a token.
 func (LlamaCPP) Traits() Traits {
-	return Traits{Path: "/completion", Owner: "llamacpp", KeyEnv: "LLAMA_API_KEY", Drops: []string{"min_tokens"}}
+	return Traits{Path: "/completion", Owner: "llamacpp", KeyEnv: "LLAMA_API_KEY", Probs: true, Drops: []string{"min_tokens"}}
 }
 
 // llamaRequest is the body of a request to /completion, without the prompt. The engine reads n_predict -1 as no limit, and
@@ -38,6 +38,7 @@ type llamaRequest struct {
 	Limit       int             `json:"n_predict"`
 	Fields      []string        `json:"response_fields"` // of the last event, which otherwise repeats the prompt and the grammar
 	Choices     int             `json:"n_cmpl,omitempty"`
+	Probs       int             `json:"n_probs,omitempty"` // candidates per token, with log probabilities before sampling
 	IgnoreEOS   bool            `json:"ignore_eos,omitempty"`
 	LogitBias   json.RawMessage `json:"logit_bias,omitempty"`
 
@@ -66,6 +67,9 @@ func (LlamaCPP) AppendRequest(dst []byte, r *Request) []byte {
 	}
 	if r.Choices > 1 {
 		out.Choices = r.Choices
+	}
+	if r.Logprobs != nil {
+		out.Probs = max(1, *r.Logprobs) // 0 is none, also of the token itself
 	}
 	if s.TopK != nil && *s.TopK < 0 {
 		out.TopK = new(int64)
@@ -101,6 +105,10 @@ type llamaChunk struct {
 	Timings   *struct {
 		Cached int64 `json:"cache_n"`
 	} `json:"timings"`
+	Probs []struct {
+		llamaProb
+		Top []llamaProb `json:"top_logprobs"`
+	} `json:"completion_probabilities"`
 	Progress *struct {
 		Total int64 `json:"total"`
 		Cache int64 `json:"cache"`
@@ -109,6 +117,39 @@ type llamaChunk struct {
 		Code    int    `json:"code"`
 		Message string `json:"message"`
 	} `json:"error"`
+}
+
+// A llamaProb is the log probability of a token. Of a character of several tokens, the engine sends that of the last one, with
+// the text of all.
+type llamaProb struct {
+	Bytes []int       `json:"bytes"`
+	Value json.Number `json:"logprob"`
+}
+
+// text returns the bytes of the token.
+func (p *llamaProb) text() string {
+	text := make([]byte, len(p.Bytes))
+	for i, b := range p.Bytes {
+		text[i] = byte(b)
+	}
+	return string(text)
+}
+
+// logprobs returns the log probabilities of the event's tokens, or nil.
+func (c *llamaChunk) logprobs() *Logprobs {
+	if c.Probs == nil {
+		return nil
+	}
+	out := &Logprobs{}
+	for i := range c.Probs {
+		p := &c.Probs[i]
+		top := make(map[string]json.Number, len(p.Top))
+		for _, t := range p.Top {
+			top[t.text()] = t.Value
+		}
+		out.Tokens, out.Values, out.Top = append(out.Tokens, p.text()), append(out.Values, p.Value), append(out.Top, top)
+	}
+	return out
 }
 
 // A llamaReader decodes the events of a stream.
@@ -123,6 +164,7 @@ type llamaChoice struct {
 	ended bool
 	seen  int64    // tokens
 	held  []uint32 // the last token, if it has no text: it may be the one that ends the choice
+	probs *Logprobs
 }
 
 // appendSteps decodes an event.
@@ -152,7 +194,7 @@ func (r *llamaReader) appendSteps(dst []Step, data []byte) ([]Step, error) {
 		return r.finish(dst, &c)
 	}
 	if len(ch.held) > 0 {
-		dst = append(dst, Step{Choice: c.Index, IDs: ch.held, StopID: -1})
+		dst = append(dst, Step{Choice: c.Index, IDs: ch.held, StopID: -1, Logprobs: ch.probs})
 		ch.held = nil
 	}
 	// The tokens before the one that completes a character are not sent, but counted.
@@ -160,11 +202,11 @@ func (r *llamaReader) appendSteps(dst []Step, data []byte) ([]Step, error) {
 	ch.seen = max(ch.seen+int64(len(c.Tokens)), c.Predicted)
 	switch {
 	case !whole:
-		dst = append(dst, Step{Choice: c.Index, Text: []byte(c.Content), StopID: -1})
+		dst = append(dst, Step{Choice: c.Index, Text: []byte(c.Content), StopID: -1, Logprobs: c.logprobs()})
 	case c.Content == "":
-		ch.held = c.Tokens
+		ch.held, ch.probs = c.Tokens, c.logprobs()
 	default:
-		dst = append(dst, Step{Choice: c.Index, IDs: c.Tokens, StopID: -1})
+		dst = append(dst, Step{Choice: c.Index, IDs: c.Tokens, StopID: -1, Logprobs: c.logprobs()})
 	}
 	return dst, nil
 }
@@ -173,6 +215,9 @@ func (r *llamaReader) appendSteps(dst []Step, data []byte) ([]Step, error) {
 func (r *llamaReader) finish(dst []Step, c *llamaChunk) ([]Step, error) {
 	ch := &r.choices[c.Index]
 	st := Step{Choice: c.Index, IDs: ch.held, Finish: event.Stop, StopID: -1}
+	if len(ch.held) > 0 {
+		st.Logprobs = ch.probs
+	}
 	switch c.StopType {
 	case "limit":
 		st.Finish = event.Length

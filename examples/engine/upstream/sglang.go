@@ -23,7 +23,7 @@ func (SGLang) String() string { return "sglang" }
 
 // Traits implements Kind. The decoder applies stop strings, because the engine cuts its text within a token.
 func (SGLang) Traits() Traits {
-	return Traits{Path: "/generate", Owner: "sglang", KeyEnv: "SGLANG_API_KEY", Hints: "sglang"}
+	return Traits{Path: "/generate", Owner: "sglang", KeyEnv: "SGLANG_API_KEY", Hints: "sglang", Probs: true}
 }
 
 // sglangParams are the sampling parameters of a request.
@@ -62,6 +62,9 @@ func (SGLang) AppendRequest(dst []byte, r *Request) []byte {
 	if r.Constraint != nil {
 		dst = append(append(append(dst[:len(dst)-1], ','), r.Constraint...), '}') // a sampling parameter
 	}
+	if r.Logprobs != nil {
+		dst = fmt.Appendf(dst, `,"return_logprob":true,"return_text_in_logprobs":true,"top_logprobs_num":%d`, *r.Logprobs)
+	}
 	return append(r.Prompt.AppendIDs(append(dst, `,"input_ids":`...)), '}')
 }
 
@@ -91,8 +94,43 @@ type sglangChunk struct {
 		Prompt int64 `json:"prompt_tokens"`
 		Output int64 `json:"completion_tokens"` // so far
 		Cached int64 `json:"cached_tokens"`
+
+		Probs []sglangProb   `json:"output_token_logprobs"` // all so far, or only new ones, like the ids
+		Top   [][]sglangProb `json:"output_top_logprobs"`
 	} `json:"meta_info"`
 	Error *engineError `json:"error"`
+}
+
+// A sglangProb is the log probability of a token: [value, id, text].
+type sglangProb struct {
+	value json.Number
+	text  string
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (p *sglangProb) UnmarshalJSON(data []byte) error {
+	var id json.Number
+	return json.Unmarshal(data, &[]any{&p.value, &id, &p.text})
+}
+
+// logprobs returns the log probabilities of the last n tokens, or nil.
+func (c *sglangChunk) logprobs(n int64) *Logprobs {
+	list, tops := c.Meta.Probs, c.Meta.Top
+	if n == 0 || int64(len(list)) < n {
+		return nil
+	}
+	out := &Logprobs{}
+	for _, p := range list[int64(len(list))-n:] {
+		out.Tokens, out.Values = append(out.Tokens, p.text), append(out.Values, p.value)
+	}
+	for _, list := range tops[max(0, int64(len(tops))-n):] {
+		top := make(map[string]json.Number, len(list))
+		for _, p := range list {
+			top[p.text] = p.value
+		}
+		out.Top = append(out.Top, top)
+	}
+	return out
 }
 
 // A sglangReader decodes the events of a stream.
@@ -129,7 +167,7 @@ func (r *sglangReader) appendSteps(dst []Step, data []byte) ([]Step, error) {
 		return dst, apierr.EngineFailed(fmt.Errorf("%d ids for %d tokens after %d", len(c.IDs), c.Meta.Output, ch.seen))
 	}
 	ch.seen = c.Meta.Output
-	st := Step{Choice: c.Index, IDs: c.IDs[int64(len(c.IDs))-fresh:], StopID: -1}
+	st := Step{Choice: c.Index, IDs: c.IDs[int64(len(c.IDs))-fresh:], StopID: -1, Logprobs: c.logprobs(fresh)}
 	f := c.Meta.Finish
 	if f == nil {
 		return append(dst, st), nil

@@ -520,6 +520,54 @@ func TestLiveLlamaCPPChat(t *testing.T) {
 	}
 }
 
+// TestLiveLlamaCPPLogprobs checks that the entries of a response's log probabilities are its text, and that the best token of each is
+// the one that was written without randomness.
+func TestLiveLlamaCPPLogprobs(t *testing.T) {
+	needsLlama(t)
+	file := os.Getenv("WEFT_LIVE_SMOLLM2")
+	if file == "" {
+		t.Skip("needs SmolLM2 (run .ci/live)")
+	}
+	l := &liveLlama{t: t, file: file, port: freePort(t), args: []string{"-c", "4096"}}
+	l.start()
+	url, records := llamaGateway(t, l, smolLM(t, file), nil)
+	tokens, best := 0, 0
+	for _, question := range []string{"What is the capital of France?", "Write 你好 and 🙂🇩🇪 once.", "Count from 1 to 10."} {
+		status, out := postJSON(t, url+"/v1/chat/completions", llamaBody("", []map[string]any{{"role": "user", "content": question}}, 48, map[string]any{"logprobs": true, "top_logprobs": 2}))
+		require.Equal(t, http.StatusOK, status, out)
+		<-records
+		var reply struct {
+			Choices []struct {
+				Message  struct{ Content string }
+				Logprobs struct {
+					Content []struct {
+						Token   string
+						Logprob float64
+						Bytes   []int
+						Top     []struct{ Logprob float64 } `json:"top_logprobs"`
+					}
+				}
+			}
+		}
+		require.NoError(t, json.Unmarshal([]byte(out), &reply))
+		var text []byte
+		for _, p := range reply.Choices[0].Logprobs.Content {
+			for _, b := range p.Bytes {
+				text = append(text, byte(b))
+			}
+			require.Len(t, p.Top, 2)
+			require.LessOrEqual(t, p.Logprob, 0.0)
+			if tokens++; p.Logprob == p.Top[0].Logprob {
+				best++
+			}
+		}
+		require.Equal(t, reply.Choices[0].Message.Content, string(text))
+	}
+	t.Logf("%d tokens with log probabilities, %d of them the best ones", tokens, best)
+	require.Equal(t, tokens, best)
+	require.Greater(t, tokens, 30)
+}
+
 // TestLiveLlamaCPPFailures prints what clients see when an engine fails.
 func TestLiveLlamaCPPFailures(t *testing.T) {
 	needsLlama(t)

@@ -587,16 +587,17 @@ func (l *liveCalls) start(t *testing.T, engine string) {
 	l.url = s.URL
 }
 
-// bias returns the logit_bias with which markers are likely: random tokens would hardly ever end reasoning.
-func (l *liveCalls) bias(t *testing.T) map[string]int {
+// bias returns the logit_bias with which markers, or only those of the model's family, are likely: random tokens would
+// hardly ever end reasoning.
+func (l *liveCalls) bias(own bool) map[string]int {
 	bias := map[string]int{}
+	weight := 20
+	if l.kind == (upstream.LlamaCPP{}) { // which is slow where the best token is not the one that a grammar permits
+		own, weight = true, 6
+	}
 	for _, g := range family.All() {
-		weight := 20
-		if l.kind == (upstream.LlamaCPP{}) { // which is slow where the best token is not the one that a grammar permits
-			if !slices.Contains(strings.Split(l.model.Family(), "+"), g.Name) {
-				continue
-			}
-			weight = 6
+		if own && !slices.Contains(strings.Split(l.model.Family(), "+"), g.Name) {
+			continue
 		}
 		for _, m := range g.Markers() {
 			if id, ok := l.model.Tokenizer().TokenID(m.Text); ok {
@@ -632,7 +633,7 @@ func (l *liveCalls) permit(t *testing.T) (n int) {
 		for i := range 24 {
 			bias := map[string]int{}
 			if i%2 == 0 {
-				bias = l.bias(t)
+				bias = l.bias(true)
 			}
 			resp, out, r := l.send(t, path, i%4 < 2, bias, strings.Replace(strings.ReplaceAll(d.fields, "STRICT", "true"), "400", "150", 1))
 			if dropped := resp.Header.Get("X-Weft-Dropped"); dropped != "" {
@@ -676,7 +677,7 @@ func (l *liveCalls) check(t *testing.T, choice, about string) {
 // force sends 24 requests that demand calls over each API, and returns their number. It skips a model of which calls
 // cannot be forced.
 func (l *liveCalls) force(t *testing.T) (n int) {
-	bias := l.bias(t)
+	bias := l.bias(false)
 	for path, d := range liveDemands {
 		for i, done := 0, 0; done < 24; i++ {
 			if i == 36 || i == 6 && done == 0 {

@@ -99,10 +99,19 @@ func (c *call) newLogprobs(choice int32) *logprobs {
 
 // add adds those of a step, and returns the bytes that they take. l may be nil.
 func (l *logprobs) add(st *upstream.Step) (size int) {
-	if l == nil || st.Logprobs == nil {
+	if l == nil {
 		return 0
 	}
 	p := st.Logprobs
+	if p == nil { // the engine has none of them
+		if len(st.IDs) == 0 {
+			l.at += int64(len(st.Text))
+		}
+		for _, id := range st.IDs {
+			l.at += int64(len(l.tok.AppendToken(nil, id)))
+		}
+		return 0
+	}
 	for i, token := range p.Tokens {
 		text := []byte(token)
 		if len(st.IDs) > 0 {
