@@ -193,7 +193,7 @@ func (c tokenBackend) dropped() (names []string) {
 			names = append(names, name)
 		}
 	}
-	if c.tags != nil && c.tags[c.place.engine.kind] == nil { // a wish, or the request would be on another engine
+	if c.tags != nil && c.tags[c.place.engine.kind.(upstream.TokenKind)] == nil { // a wish, or the request would be on another engine
 		names = append(names, strictField(c.req))
 	}
 	return names

@@ -625,12 +625,12 @@ func (l *liveCalls) send(t *testing.T, path string, stream bool, bias map[string
 	return resp, string(out), <-l.records
 }
 
-// permit sends 24 requests with strict tools over each API, and returns the number of responses with calls. Half of them make
+// permit sends 8 requests with strict tools over each API, and returns the number of responses with calls. Half of them make
 // the model call a tool, in the others it writes text. It skips a model whose calls cannot be told from text.
 func (l *liveCalls) permit(t *testing.T) (n int) {
 	for path, d := range liveDemands {
 		called, spoke := 0, 0
-		for i := range 24 {
+		for i := range 8 {
 			bias := map[string]int{}
 			if i%2 == 0 {
 				bias = l.bias(true)
@@ -647,7 +647,7 @@ func (l *liveCalls) permit(t *testing.T) (n int) {
 				spoke++
 			}
 		}
-		t.Logf("%-12s %-22s %d of 24 with calls, %d with text", l.model.Family(), path, called, spoke)
+		t.Logf("%-12s %-22s %d of 8 with calls, %d with text", l.model.Family(), path, called, spoke)
 		n += called
 	}
 	return n

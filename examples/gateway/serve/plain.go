@@ -181,7 +181,11 @@ func (c *call) embeddings(ctx context.Context, req *embeddings.Request) (*embedd
 	defer late.Stop()
 	body := req.AppendJSON(nil)
 	for {
-		resp, err := c.place.engine.embed(ctx, c.unique, body, c.engineHints(ctx, c.place.engine), &c.memory)
+		var resp *embeddings.Response
+		err := c.fleet.verify(ctx, c.place.engine, 0)
+		if err == nil {
+			resp, err = c.place.engine.embed(ctx, c.unique, body, c.engineHints(ctx, c.place.engine), &c.memory)
+		}
 		c.judge(ctx, err)
 		if err == nil {
 			return resp, nil
