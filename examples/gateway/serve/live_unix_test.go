@@ -129,7 +129,7 @@ func TestLiveVLLM(t *testing.T) {
 		g := startGateway(t, "tcp://127.0.0.1:"+freePort(t), "tcp://127.0.0.1:"+freePort(t), "0", tiny(t), "--enable-scale-out", "--reasoning-parser", "qwen3")
 		require.IsType(t, upstream.VLLMTokens{}, g.kind)
 		g.converse(false, true)
-		t.Logf("%d forced calls", forceCalls(t, g.kind, g.engine.url, tiny(t).prompts))
+		t.Logf("%d forced calls", startCalls(t, g.kind, g.engine.url, tiny(t).prompts).force(t))
 	})
 	t.Run("gpt-oss", func(t *testing.T) {
 		g := startGateway(t, "tcp://127.0.0.1:"+freePort(t), "tcp://127.0.0.1:"+freePort(t), "0", tinyGPTOSS(t))
@@ -447,15 +447,8 @@ func forceFamilies(t *testing.T, kind upstream.Kind, url, dir string, files []st
 			continue
 		}
 		if done[model.Family()] == 0 {
-			l := &liveCalls{kind: kind, model: model, records: make(chan serve.Record, 1)}
-			t.Run(name, func(t *testing.T) {
-				l.start(t, url)
-				done[model.Family()] += l.force(t)
-			})
-			t.Run(name+" strict", func(t *testing.T) {
-				l.start(t, url)
-				strict[model.Family()] += l.permit(t)
-			})
+			t.Run(name, func(t *testing.T) { done[model.Family()] += startCalls(t, kind, url, model).force(t) })
+			t.Run(name+" strict", func(t *testing.T) { strict[model.Family()] += startCalls(t, kind, url, model).permit(t) })
 		}
 	}
 	families := 0
@@ -572,8 +565,9 @@ type liveCalls struct {
 	records chan serve.Record
 }
 
-// start starts a gateway in front of an engine, which ends with the test.
-func (l *liveCalls) start(t *testing.T, engine string) {
+// startCalls starts a gateway in front of an engine, which ends with the test.
+func startCalls(t *testing.T, kind upstream.Kind, engine string, model *prompt.Model) *liveCalls {
+	l := &liveCalls{kind: kind, model: model, records: make(chan serve.Record, 1)}
 	g, err := serve.New(&serve.Options{
 		Model: "tiny", Prompts: l.model, BlockSize: liveBlock, Engines: []serve.Engine{{URL: engine, Kind: l.kind}},
 		OnToolCall: func(_ context.Context, c serve.ToolCall) { l.calls = append(l.calls, c) },
@@ -585,6 +579,7 @@ func (l *liveCalls) start(t *testing.T, engine string) {
 	s := httptest.NewServer(g)
 	t.Cleanup(s.Close)
 	l.url = s.URL
+	return l
 }
 
 // bias returns the logit_bias with which markers, or only those of the model's family, are likely: random tokens would
