@@ -86,7 +86,7 @@ func TestLlamaCPPSteps(t *testing.T) {
 		require.NoError(t, err, tt.name)
 		require.Empty(t, cmp.Diff(tt.want, got, cmpopts.EquateEmpty()), tt.name)
 	}
-	// Log probabilities, as the build sends them: a character of two tokens has those of the last one.
+	// Log probabilities, as the build sends them: a character of two tokens has one entry, for its last token.
 	prob := func(event string, bytes, value, top string) string {
 		return strings.TrimSuffix(event, "}") + fmt.Sprintf(`,"completion_probabilities":[{"id":5,"token":"x","bytes":%s,"logprob":%s,"top_logprobs":[%s]}]}`, bytes, value, top)
 	}
