@@ -6,7 +6,7 @@ import (
 	"context"
 	"testing"
 
-	"github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/v2"
 	"github.com/openai/openai-go/v3"
 	oairesp "github.com/openai/openai-go/v3/responses"
 	"github.com/openai/openai-go/v3/shared"

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/option"
-	"github.com/anthropics/anthropic-sdk-go/packages/param"
+	"github.com/anthropics/anthropic-sdk-go/v2"
+	"github.com/anthropics/anthropic-sdk-go/v2/option"
+	"github.com/anthropics/anthropic-sdk-go/v2/packages/param"
 
 	"github.com/weft-go/weft/protocols/messages"
 )
@@ -69,11 +69,12 @@ user turn_start
 		{
 			name: "all scalars",
 			send: messageRequest(anthropic.MessageNewParams{
-				Messages: one, Temperature: anthropic.Float(0.5), TopK: anthropic.Int(40), TopP: anthropic.Float(0.9), InferenceGeo: anthropic.String("eu"),
+				Messages: one, InferenceGeo: anthropic.String("eu"),
 				Container: anthropic.MessageCreateParamsContainerUnion{OfString: anthropic.String("cont_1")}, CacheControl: short,
 				Metadata: anthropic.MetadataParam{UserID: anthropic.String(`{"session_id":"s"}`)}, ServiceTier: anthropic.MessageNewParamsServiceTierStandardOnly,
 				StopSequences: []string{"\n\nHuman:", "</s>"}, OutputConfig: anthropic.OutputConfigParam{Effort: anthropic.OutputConfigEffortMax, Format: anthropic.JSONOutputFormatParam{Schema: schema}},
-			}),
+			}, option.WithHeader("anthropic-version", "2023-06-01"), // the last one with sampling
+				option.WithJSONSet("temperature", 0.5), option.WithJSONSet("top_k", 40), option.WithJSONSet("top_p", 0.9)),
 			want: `
 params model="demo" max=1000 user="{\"session_id\":\"s\"}" tier="standard_only"
 sampling temperature=0.5 top_p=0.9 top_k=40 stop=["\n\nHuman:" "</s>"][]
@@ -100,7 +101,7 @@ user turn_start
 				System: []anthropic.TextBlockParam{{Text: "s"}, {Text: "t", CacheControl: short}, {Text: "u", CacheControl: long}},
 				Messages: []anthropic.MessageParam{
 					anthropic.NewUserMessage(anthropic.NewTextBlock("?")),
-					{Role: anthropic.MessageParamRoleSystem, Content: []anthropic.ContentBlockParamUnion{anthropic.NewTextBlock("in the middle")}},
+					{OfSystem: &anthropic.SystemMessageParam{Content: []anthropic.TextBlockParam{{Text: "in the middle"}}}},
 					anthropic.NewAssistantMessage(anthropic.NewTextBlock("prefill")),
 				},
 			}),
