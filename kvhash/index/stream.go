@@ -230,6 +230,16 @@ func (f *Stream) Reset(why string) {
 	f.apply(f.in.Reset(f.ready[:0], why))
 }
 
+// Forget removes the worker's blocks, because they turned out to be wrong although the engine was not restarted. It is like
+// [Stream.Reset], except that batches that were applied before are applied again: subscribe to the engine's events again, so
+// that a replay brings those that it keeps.
+func (f *Stream) Forget(why string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.enter()
+	f.apply(f.in.Forget(f.ready[:0], why))
+}
+
 // Suspect marks the worker as Degraded for a reason that the stream of batches does not show, such as a lost connection,
 // until it is called with "". The worker's blocks remain, and batches are applied as before. why is the reason that
 // [Index.Worker] returns meanwhile. A worker that is Unknown remains so, for that reason.

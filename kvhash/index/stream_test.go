@@ -174,3 +174,25 @@ func TestSuspect(t *testing.T) {
 	f.Suspect("connection lost")
 	check(0, index.Unknown, "connection lost")
 }
+
+// After Reset, a replay does not bring back what the engine had before, which may have been another one. After Forget, it does.
+func TestForget(t *testing.T) {
+	for _, forget := range []bool{false, true} {
+		x := index.NewAll(4, nil)
+		id := x.AddWorker(index.Key{Instance: "e"})
+		f := x.NewStream(id, nil)
+		f.Add(fed(0, 1), fed(1, 2))
+		end, want := (*index.Stream).Reset, 0
+		if forget {
+			end, want = (*index.Stream).Forget, 2
+		}
+		end(f, "doubtful")
+		w, _ := x.Worker(id)
+		require.Equal(t, []any{0, index.Unknown, "doubtful"}, []any{w.Blocks, w.State, w.Why})
+		f.AddReplay(fed(0, 1))
+		f.AddReplay(fed(1, 2))
+		f.FinishReplay()
+		blocks, _ := state(t, x, id)
+		require.Equal(t, want, blocks)
+	}
+}

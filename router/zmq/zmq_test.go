@@ -95,6 +95,24 @@ func TestSubscribeJoins(t *testing.T) {
 	require.Equal(t, 3, f.depth(prompt))
 }
 
+// What is known of an engine can be dropped and read again, with a new stream and a new subscription.
+func TestSubscribeAgain(t *testing.T) {
+	e, f := newEngine(t, local, local), newFixture(t)
+	first := f.subscribe(e.addr(), zmq.Replay(e.replayAddr()))
+	e.subscribers(1)
+	prompt := append(e.store(10, 0), e.store(20, 10)...)
+	f.wait(2, index.Exact, "")
+	require.NoError(t, first.Close())
+	f.stream = f.x.NewStream(f.id, &index.StreamOptions{Copies: true})
+	f.stream.Forget("it was wrong")
+	f.wait(0, index.Unknown, "it was wrong")
+	f.subscribe(e.addr(), zmq.Replay(e.replayAddr()))
+	f.wait(2, index.Exact, "")
+	prompt = append(prompt, e.store(30, 20)...)
+	f.wait(3, index.Exact, "")
+	require.Equal(t, 3, f.depth(prompt))
+}
+
 // Without a replay socket, the batches before are lost, and the worker is Degraded.
 func TestSubscribeWithoutReplay(t *testing.T) {
 	e, f := newEngine(t, local, ""), newFixture(t)

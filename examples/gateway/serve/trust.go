@@ -87,7 +87,7 @@ func (f *fleet) renew(e *engine) {
 		e.cancel()
 	}
 	e.stream = e.newStream() // what ended the subscription may have marked the old one
-	e.stream.Reset("the engine had fewer tokens cached than estimated")
+	e.stream.Forget("the engine had fewer tokens cached than estimated")
 	if e.follow != nil {
 		if err := e.follow(); err != nil {
 			f.log.Error("no events from the engine", "engine", e.name, "err", err)

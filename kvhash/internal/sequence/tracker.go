@@ -126,6 +126,13 @@ func (in *Tracker) Reset(dst []kvevent.Batch, why string) []kvevent.Batch {
 	return dst
 }
 
+// Forget is like Reset for an engine that was not restarted: batches that were delivered before are delivered again.
+func (in *Tracker) Forget(dst []kvevent.Batch, why string) []kvevent.Batch {
+	dst = in.Reset(dst, why)
+	in.before, in.again = time.Time{}, false
+	return dst
+}
+
 // reset clears the rank that sent b.
 func (in *Tracker) reset(dst []kvevent.Batch, b kvevent.Batch) []kvevent.Batch {
 	before := in.time
