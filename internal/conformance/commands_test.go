@@ -203,11 +203,11 @@ func TestVersionsAgree(t *testing.T) {
 	mod, err := os.ReadFile(filepath.Join(root, "internal", "sdk", "go.mod"))
 	require.NoError(t, err)
 	versions := map[string]string{}
-	for _, m := range regexp.MustCompile(`github.com/\w+/(openai-go|anthropic-sdk-go)(?:/v3)? v(\S+)`).FindAllStringSubmatch(string(mod), -1) {
+	for _, m := range regexp.MustCompile(`github.com/\w+/(openai-go|anthropic-sdk-go)(?:/v\d+)? v(\S+)`).FindAllStringSubmatch(string(mod), -1) {
 		versions[m[1]] = m[2]
 	}
 	require.Len(t, versions, 2)
-	mention := regexp.MustCompile(`(openai-go|anthropic-sdk-go)(?:/v3)?\s+(?://\s+)?v(\d+\.\d+(?:\.\d+)?)`)
+	mention := regexp.MustCompile(`(openai-go|anthropic-sdk-go)(?:/v\d+)?\s+(?://\s+)?v(\d+\.\d+(?:\.\d+)?)`)
 	found := 0
 	require.NoError(t, filepath.WalkDir(root, func(name string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, ".md") || d.Name() == "CHANGELOG.md" {

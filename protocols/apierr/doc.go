@@ -41,6 +41,6 @@
 // This package neither reads nor writes HTTP. An Error is safe for concurrent use by multiple goroutines if none
 // modifies it.
 //
-// Sources: the error pages of both vendors as of 2026-10; openai-go v3.95 and anthropic-sdk-go v1.84 for what
+// Sources: the error pages of both vendors as of 2026-10; openai-go v3.96 and anthropic-sdk-go v2.13 for what
 // clients decode.
 package apierr

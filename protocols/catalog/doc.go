@@ -30,7 +30,7 @@
 //     returns an entity tag for the bytes.
 //   - An ID may contain slashes, as on Hugging Face; [PathID] extracts it from a path. IDs are compared byte by byte.
 //
-// Sources: openai-go v3.95 and anthropic-sdk-go v1.84 for their forms, Claude Code's gateway protocol reference (2026-10),
+// Sources: openai-go v3.96 and anthropic-sdk-go v2.13 for their forms, Claude Code's gateway protocol reference (2026-10),
 // codex-rs protocol/src/openai_models.rs and models-manager in three states of 2026 (commit 8db0700 and two later ones), vLLM
 // (max_model_len, root, parent) and Dynamo (context_window, max_output_tokens) for what they add.
 package catalog

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package chat implements the Chat Completions API, POST /v1/chat/completions, as of openai-go v3.95 with the
+// Package chat implements the Chat Completions API, POST /v1/chat/completions, as of openai-go v3.96 with the
 // extensions that vLLM, SGLang and Dynamo share.
 //
 // [Decode] decodes requests and [AppendRequest] encodes them; [AppendMessages] appends the messages in the form that chat

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package completions implements the Completions API, POST /v1/completions, as of openai-go v3.95 with the extensions
+// Package completions implements the Completions API, POST /v1/completions, as of openai-go v3.96 with the extensions
 // that vLLM, SGLang and Dynamo share. Its prompts are plain text or tokens, so servers that render and tokenize prompts
 // themselves use it for requests to engines.
 //

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package embeddings implements the Embeddings API, POST /v1/embeddings, as of openai-go v3.95 with the extensions of
+// Package embeddings implements the Embeddings API, POST /v1/embeddings, as of openai-go v3.96 with the extensions of
 // vLLM.
 //
 // [Decode] and [Request.AppendJSON] convert requests from and to JSON; [DecodeResponse] and [Response.AppendJSON]

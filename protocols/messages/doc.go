@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package messages implements the Anthropic Messages API, POST /v1/messages, version 2023-06-01, as of anthropic-sdk-go
-// v1.84.
+// Package messages implements the Anthropic Messages API, POST /v1/messages, versions 2023-06-01 and 2026-10-21, as of
+// anthropic-sdk-go v2.13.
 //
 // [Decode] decodes requests and [AppendRequest] encodes them. Package wire encodes and decodes responses, as described below.
 //

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package responses implements the OpenAI Responses API, POST /v1/responses, as of openai-go v3.95 with the additions
+// Package responses implements the OpenAI Responses API, POST /v1/responses, as of openai-go v3.96 with the additions
 // of Codex.
 //
 // [Decode] decodes requests and [AppendRequest] encodes them. Package wire encodes and decodes responses, as described below.
