@@ -37,6 +37,17 @@
 // All of that are points in time, so that a waiting request is overtaken only by a limited number of later ones of its
 // tier. At its deadline a request leaves the queue with an error.
 //
+// # Prefill and decode workers
+//
+// A request with policy.Split is placed on a worker that computes the prompt and one that generates the response, in one decision: both
+// have it in their loads, and the cost of the second includes the time to transfer what it lacks, Engine.Load of the remote tier.
+// Where workers for both exist, costs must be times for the comparison to make sense, as in cost_ms.
+//
+//	t, err := r.Place(ctx, &router.Request{Hashes: hashes, Tokens: n, Role: policy.Split})
+//	...                             // if t.Prefill() is not nil, send the prompt to its worker
+//	t.Prefilled(time.Now(), cached) // when it is computed
+//	...                             // send the request to t.Decision().Key, and so on
+//
 // # Retention
 //
 // Options.Drop receives the blocks that no request will need again: after a session's last request, after a compaction, and

@@ -49,6 +49,8 @@ type machine struct {
 	queue  queue.Queue[*Ticket]
 	ready  []*Ticket // placed from the queue, or refused, and not returned by Tick
 	again  evaluation
+
+	prefill, response evaluation // of requests with policy.Split
 }
 
 // worker is a registered worker. Tickets may refer to it after it was removed.
@@ -71,9 +73,10 @@ type evaluation struct {
 	found   []index.Match // by the index
 	view    policy.View
 	costs   []policy.Terms
-	best    int // index of the cheapest worker, or -1 if none is eligible
-	ties    int // workers with the same cost, this one included
-	next    int // index of the second best, or -1
+	best    int  // index of the cheapest worker, or -1 if none is eligible
+	pair    bool // best is for the response only; see decideSplit
+	ties    int  // workers with the same cost, this one included
+	next    int  // index of the second best, or -1
 }
 
 func newMachine(x *index.Index, o *Options) *machine {
@@ -197,13 +200,17 @@ func (e *evaluation) evaluate(p policy.Policy, req *Request) {
 // decide does all that comes before commit.
 func (m *machine) decide(e *evaluation, req *Request, now time.Time) {
 	m.lookup(e, req, now)
+	if req.Role == policy.Split {
+		m.decideSplit(e, req, now)
+		return
+	}
 	m.observe(e, req, now)
 	e.evaluate(m.opt.Policy, req)
 }
 
 // choose sets best, ties and next.
 func (e *evaluation) choose(req *Request) {
-	e.best, e.next, e.ties = -1, -1, 0
+	e.best, e.next, e.ties, e.pair = -1, -1, 0, false
 	least, second := math.Inf(1), math.Inf(1)
 	for i := range e.costs {
 		sum := e.costs[i].Sum()
@@ -288,14 +295,24 @@ const (
 
 // commit places t on the best worker of the evaluation.
 func (m *machine) commit(t *Ticket, e *evaluation, req *Request, now time.Time) {
+	if e.pair {
+		m.commitPrefill(t, req, now)
+		r := *req
+		r.Role = policy.Decode
+		req = &r
+	}
 	i := e.best
 	t.worker, t.decision = m.workers[i], e.decision(m.opt.Policy, req)
 	t.turn = m.turn.Load()
 	e.view.Turn = t.turn
 	work := m.reserve(t, &e.view, i, req, now)
-	m.book(work, now)
-	if s, known := m.sessions.put(&req.Intent, t.worker, now); s != nil {
-		m.retire(t, s, known, e, req)
+	if req.Role != policy.Decode {
+		m.book(work, now)
+	}
+	if !t.part {
+		if s, known := m.sessions.put(&req.Intent, t.worker, now); s != nil {
+			m.retire(t, s, known, e, req)
+		}
 	}
 	first := &m.recent[t.turn%uint64(len(m.recent))]
 	*first = 0
@@ -332,9 +349,15 @@ func (m *machine) reserve(t *Ticket, v *policy.View, i int, req *Request, now ti
 	tokens, output := min(max(0, req.Tokens), maxTokens), min(max(0, req.Intent.ExpectedOutput), maxOutput)
 	work = min(compute+load, maxPrefill)
 	t.tokens = tokens
+	t.received = req.Role == policy.Decode
+	if req.Role == policy.Prefill {
+		output = 0
+	}
 	t.marks(req.Hashes)
 	t.entry.Prefill = time.Duration(work * float64(time.Millisecond))
-	t.entry.Tokens = max(0, tokens-cached)
+	if t.entry.Tokens = max(0, tokens-cached); t.received {
+		t.entry.Tokens = 0
+	}
 	t.entry.Blocks = max(0, (tokens+output+v.BlockSize-1)/v.BlockSize-len(t.entry.Marks)*ledger.Stride)
 	wait := m.view.Workers[i].Load.Wait(now)
 	w.ledger.Reserve(t.entry, now)
@@ -371,6 +394,7 @@ func (m *machine) responded(d time.Duration, n int) {
 
 // firstToken ends the prefill of a ticket.
 func (m *machine) firstToken(t *Ticket, now time.Time) {
+	m.prefilled(t, now, -1)
 	if t.worker == nil || !t.worker.ledger.FirstToken(t.entry, now) {
 		return
 	}
@@ -383,6 +407,7 @@ func (m *machine) firstToken(t *Ticket, now time.Time) {
 
 // finish ends a ticket whose response is complete.
 func (m *machine) finish(t *Ticket, now time.Time, cached, output int) {
+	m.prefilled(t, now, -1)
 	if t.worker == nil || !t.worker.ledger.Release(t.entry, now) {
 		return
 	}
@@ -404,7 +429,7 @@ func (m *machine) report(t *Ticket, cached int) {
 	if p == nil || m.opt.FixedRates {
 		return
 	}
-	if cached < 0 {
+	if cached < 0 || t.received {
 		p.Broken = true
 	} else {
 		cached = min(cached, max(0, t.tokens-1))
@@ -428,6 +453,9 @@ func (m *machine) abandon(t *Ticket, now time.Time) {
 			}
 		}
 		return
+	}
+	if t.prefill != nil {
+		m.abandon(t.prefill, now)
 	}
 	prefilling := t.entry.Prefilling()
 	if !t.worker.ledger.Release(t.entry, now) {

@@ -95,8 +95,11 @@ func New(x *index.Index, o *Options) *Router {
 func (r *Router) Index() *index.Index { return r.index }
 
 // AddWorker adds a worker without load, and returns its ID in the index. nil means an engine with the defaults; see
-// [policy.Engine]. It returns an error if the router already has a worker with this key.
+// [policy.Engine]. It returns an error if the router already has a worker with this key, or the role is Split.
 func (r *Router) AddWorker(key index.Key, role policy.Role, e *Engine) (index.WorkerID, error) {
+	if role == policy.Split {
+		return 0, fmt.Errorf("router: add worker %s: a worker cannot have the role split", key)
+	}
 	var engine Engine
 	if e != nil {
 		engine = *e
@@ -191,20 +194,23 @@ func (r *Router) offer(t *Ticket, req *Request, now time.Time) error {
 	e := r.scratch.Get().(*evaluation)
 	defer r.scratch.Put(e)
 	m := r.m
-	m.lookup(e, req, now)
+	alone := m.observer == nil && req.Role != policy.Split
+	if alone {
+		m.lookup(e, req, now)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	m.observe(e, req, now)
-	if m.observer == nil {
+	if alone {
+		m.observe(e, req, now)
 		func() {
 			r.mu.Unlock()
 			defer r.mu.Lock() // also if the policy panics
 			e.evaluate(m.opt.Policy, req)
 		}()
+		m.settle(e, req, now)
 	} else {
-		e.evaluate(m.opt.Policy, req)
+		m.decide(e, req, now)
 	}
-	m.settle(e, req, now)
 	if e.best >= 0 && m.queue.Len() == 0 {
 		open := m.opt.Hold <= 0
 		if !open {

@@ -26,6 +26,10 @@ type Ticket struct {
 	tokens        int    // of the prompt
 	placed, first time.Time
 
+	prefill  *Ticket // of the prompt, if another worker computes it
+	part     bool    // it is such a ticket
+	received bool    // another worker computes the prompt
+
 	child  *session // of the request, if Options.Drop is set and it has a parent
 	last   []uint64 // blocks that no request needs after this one, from number shared on; nil if none
 	shared int
@@ -111,6 +115,8 @@ func (t *Ticket) Move(req *Request, id index.WorkerID, now time.Time) error {
 	switch {
 	case i < 0:
 		return fmt.Errorf("router: move to worker %d: not registered", id)
+	case t.prefill != nil:
+		return fmt.Errorf("router: move to worker %s: the request has a pair of workers", m.workers[i].key)
 	case !t.entry.Prefilling():
 		return fmt.Errorf("router: move to worker %s: the request is not waiting for its first token", m.workers[i].key)
 	case t.worker.at == i:

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weft-go/weft/kvhash/index"
 	"github.com/weft-go/weft/router/internal/queue"
+	"github.com/weft-go/weft/router/policy"
 )
 
 // This file has the queue: its order, and the part of the router that waits.
@@ -85,6 +86,17 @@ func class(req *Request) string {
 
 // outlook reports whether a worker is eligible now and has little enough pending, and if not, whether one will be.
 func (m *machine) outlook(req *Request, now time.Time) (open, later bool) {
+	if req.Role == policy.Split {
+		var r [3]Request
+		var o, l [3]bool
+		for i, role := range []policy.Role{policy.Both, policy.Prefill, policy.Decode} {
+			r[i] = *req
+			r[i].Role = role
+			o[i], l[i] = m.outlook(&r[i], now)
+			l[i] = l[i] || o[i]
+		}
+		return o[0] || o[1] && o[2], l[0] || l[1] && l[2]
+	}
 	for i := range m.view.Workers {
 		w := &m.view.Workers[i]
 		takes := w.Takes(req)
@@ -142,7 +154,11 @@ func (m *machine) dispatch(now time.Time) {
 			t.err = m.refuse(e, t.request)
 		} else {
 			m.commit(t, e, t.request, now)
-			m.queue.Charge(it, t.entry.Prefill, len(m.workers), now.UnixNano())
+			work := t.entry.Prefill
+			if t.prefill != nil {
+				work = t.prefill.entry.Prefill
+			}
+			m.queue.Charge(it, work, len(m.workers), now.UnixNano())
 		}
 		t.request = nil
 		m.announce(t)

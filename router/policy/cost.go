@@ -63,7 +63,7 @@ func (p costMS) Costs(v *View, r *Request, out []Terms) {
 			t[4] += p.end * float64(w.Load.Decodes) * compute
 		}
 	}
-	if gamma > 0 {
+	if gamma > 0 && r.Role != Decode {
 		for i := range out {
 			t := &out[i]
 			t[3] = gamma * (t[1] + t[2] - least)

@@ -17,7 +17,8 @@
 //
 //	wait      predicted time until the worker begins a new prompt, those included that others sent according to its gauges
 //	new       time to compute the tokens that it does not hold: base + n·(prefill + attention·(cached + n/2))
-//	load      time to load the tokens that it holds in a slower tier, never more than computing them; and 100 ms to load an adapter
+//	load      time to load the tokens that it holds in a slower tier, never more than computing them; and 100 ms to load an adapter;
+//	          for a worker that only decodes, the time to transfer what it does not hold
 //	move      (new + load - lowest new + load of any worker) · b/(1-b), with b from [View.Busy]
 //	decode    0.02 ms for each 64 tokens of active blocks
 //	room      time until running requests have ended whose KV blocks this one needs, if the capacity is known

@@ -21,6 +21,7 @@ const (
 	Both    Role = iota // prompt and response on one worker
 	Prefill             // prompts only
 	Decode              // only responses, from KV data that another worker computed
+	Split               // of a request: a Prefill and a Decode worker, chosen together, or one for Both if that costs less
 )
 
 // String returns the role in lower case.
@@ -30,6 +31,8 @@ func (r Role) String() string {
 		return "prefill"
 	case Decode:
 		return "decode"
+	case Split:
+		return "split"
 	}
 	return "both"
 }
@@ -180,10 +183,15 @@ func (w *Worker) Takes(r *Request) bool {
 // Estimate returns the time in milliseconds to compute the request's prompt on v.Workers[i] and to load what is in slower
 // tiers, and how many tokens of it are cached; predicted of these are not confirmed by an event. Confirmed tokens count by
 // half if no events of the worker are expected to arrive (index.Unknown). At least the last token is always computed,
-// and loading never takes longer than computing.
+// and loading never takes longer than computing. A worker that must only decode computes nothing and loads what it does not hold
+// from the worker that has computed it, at the rate of the remote tier.
 func (v *View) Estimate(r *Request, i int) (compute, load float64, cached, predicted int) {
 	tokens := max(0, r.Tokens)
 	m, e := &v.Matches[i], &v.Workers[i].Engine
+	if r.Role == Decode {
+		cached = min(int(m.Depth)*v.BlockSize, tokens)
+		return 0, float64(tokens-cached) * e.Load[kvevent.Remote-1], cached, min(int(m.Predicted)*v.BlockSize, cached)
+	}
 	if m.Depth <= 0 {
 		return e.compute(float64(tokens), 0), 0, 0, 0
 	}

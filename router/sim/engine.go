@@ -14,6 +14,7 @@ import (
 const (
 	perToken     = 0.030 // to compute a prompt token
 	perPair      = 3e-7  // for each token before it
+	perTransfer  = 0.005 // to send a token's KV data to another engine
 	stepBase     = 8.    // of a step with decoding
 	stepSequence = 0.12  // for each decoding request
 	stepContext  = 8e-6  // for each token of their context
@@ -46,10 +47,12 @@ type job struct {
 	length  int      // of the prompt in tokens
 	output  int      // tokens to generate
 	blocks  []int32
-	named   int // blocks whose data are known to the cache
-	cached  int // tokens that were cached at the start
-	done    int // prompt tokens computed or cached
-	made    int // tokens generated
+	named   int  // blocks whose data are known to the cache
+	cached  int  // tokens that were cached at the start
+	part    *job // of the response, if this one is only the prompt
+	ready   bool // another engine has computed the prompt
+	done    int  // prompt tokens computed or cached
+	made    int  // tokens generated
 }
 
 func (e *engine) submit(j *job) {
@@ -78,15 +81,18 @@ func (e *engine) start() bool {
 	}
 	total := (j.length + j.output + block - 1) / block
 	if total-hit+used > e.cache.free {
-		if len(e.batch)+len(e.started) == 0 {
+		if total > e.cache.size {
 			panic("sim: a request is longer than the cache")
 		}
 		return false
 	}
 	j.blocks = e.cache.use(make([]int32, 0, total), prompt[:hit])
 	j.blocks, e.removed = e.cache.take(j.blocks, e.removed, total-hit)
-	j.named, j.cached = hit, hit*block
-	j.done = j.cached
+	j.named, j.done = hit, j.length
+	if !j.ready {
+		j.cached = hit * block
+		j.done = j.cached
+	}
 	e.started = append(e.started, j)
 	e.waiting = e.waiting[:copy(e.waiting, e.waiting[1:])]
 	return true
@@ -135,6 +141,10 @@ func (e *engine) end() {
 			computing = append(computing, j)
 			continue
 		}
+		if j.part != nil {
+			e.transfer(j)
+			continue
+		}
 		j.ticket.FirstToken(now)
 		e.run.first(j)
 		j.made = 1
@@ -145,6 +155,21 @@ func (e *engine) end() {
 	e.report()
 	e.run.placed()
 	e.step()
+}
+
+// transfer sends the KV data of a prompt that was computed to the engine of its response, except for the blocks that it has.
+func (e *engine) transfer(j *job) {
+	j.ticket.Prefilled(e.run.now, j.cached)
+	to, prompt := e.run.engines[j.ticket.Decision().Worker], j.hashes[:j.length/e.run.block]
+	n := j.length - to.cache.leading(prompt)*e.run.block
+	e.run.after(time.Duration(float64(n)*perTransfer*1e6), func() {
+		e.cache.release(j.blocks)
+		if !e.busy {
+			e.step()
+		}
+		j.part.cached = j.cached
+		to.submit(j.part)
+	})
 }
 
 // report sends the event for blocks that were removed.

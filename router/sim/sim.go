@@ -45,6 +45,7 @@ type Options struct {
 	//	final 0 if the last requests of sessions are not marked
 	//	hold  milliseconds for router.Options.Hold
 	//	named 0 if requests have no session
+	//	split part of the engines that only compute prompts and send their KV data to the others, which only decode
 	Workload string
 	// Trace has recorded requests, one JSON object a line, in the format of Mooncake (timestamp, input_length,
 	// output_length, hash_ids of 512 tokens) or of Dynamo's request traces (dynamo.request.trace.v1), which are sent at
@@ -122,6 +123,7 @@ type run struct {
 	late  time.Duration
 	named bool
 	final bool
+	role  policy.Role // of requests
 }
 
 // event is something that happens at a time.
@@ -159,7 +161,7 @@ func (o *Options) conditions() (name string, c map[string]float64, err error) {
 	if workloads[name] == nil {
 		return "", nil, fmt.Errorf("sim: unknown workload %q (want agents or chat)", name)
 	}
-	c = map[string]float64{"kv": 1, "slow": 1, "lost": 0, "late": 0, "drop": 0, "hold": 0, "named": 1, "final": 1}
+	c = map[string]float64{"kv": 1, "slow": 1, "lost": 0, "late": 0, "drop": 0, "hold": 0, "named": 1, "final": 1, "split": 0}
 	for part := range strings.SplitSeq(rest, ",") {
 		if part == "" {
 			continue
@@ -219,8 +221,21 @@ func Run(opt *Options) (*Result, error) {
 	}
 	r.router = router.New(index.New(r.block, nil), ropt)
 	size := int(c["kv"]*capacity) / r.block
+	prefills := int(math.Round(c["split"] * float64(o.Workers)))
+	if c["split"] > 0 {
+		r.role = policy.Split
+		if prefills < 1 || prefills >= o.Workers {
+			return nil, fmt.Errorf("sim: split must leave engines of both kinds (got %d of %d)", prefills, o.Workers)
+		}
+	}
 	for i := range o.Workers {
-		id, err := r.router.AddWorker(index.Key{Instance: "engine", DPRank: uint32(i)}, policy.Both, &router.Engine{Capacity: size})
+		role := policy.Both
+		if r.role == policy.Split {
+			if role = policy.Decode; i < prefills {
+				role = policy.Prefill
+			}
+		}
+		id, err := r.router.AddWorker(index.Key{Instance: "engine", DPRank: uint32(i)}, role, &router.Engine{Capacity: size})
 		if err != nil {
 			return nil, err
 		}
@@ -314,7 +329,7 @@ func (r *run) next(s *session) {
 // offer offers the session's next request to the router.
 func (r *run) offer(s *session) {
 	t := &s.turns[s.turn]
-	req := &router.Request{Hashes: s.hashes[:s.length/r.block], Tokens: s.length}
+	req := &router.Request{Hashes: s.hashes[:s.length/r.block], Tokens: s.length, Role: r.role}
 	if r.named {
 		in := &req.Intent
 		in.Session = intent.Session{ID: s.name, Final: r.final && s.turn == len(s.turns)-1}
@@ -342,6 +357,13 @@ func (r *run) offer(s *session) {
 }
 
 func (r *run) submit(j *job) {
+	if d := j.ticket.Prefill(); d != nil {
+		prompt := *j
+		prompt.part, prompt.output, prompt.hashes = j, 0, j.hashes[:j.length/r.block]
+		j.ready = true
+		r.engines[d.Worker].submit(&prompt)
+		return
+	}
 	w := int(j.ticket.Decision().Worker)
 	r.result.placed[w]++
 	r.engines[w].submit(j)

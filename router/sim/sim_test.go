@@ -70,8 +70,9 @@ func TestInvalidOptions(t *testing.T) {
 		require.ErrorContains(t, err, "must be positive", o)
 	}
 	for workload, want := range map[string]string{
-		"chat:x=1":     `sim: unknown condition "x" (want drop, final, hold, kv, late, lost, named, slow)`,
+		"chat:x=1":     `sim: unknown condition "x" (want drop, final, hold, kv, late, lost, named, slow, split)`,
 		"chat:lost=x":  `sim: invalid value "x" of condition lost`,
+		"chat:split=1": "sim: split must leave engines of both kinds (got 8 of 8)",
 		"chat:kv=0.05": "sim: kv must be at least 0.10 and slow above 0 (got 0.05, 1)",
 	} {
 		_, err := Run(&Options{Workload: workload})
@@ -97,6 +98,12 @@ func TestEngine(t *testing.T) {
 	require.InDelta(t, 64*0.03+64*3e-7*(6656+32), float64(r.first[0])/1e6, 0.001, "the second turn: only what is new")
 	require.InDelta(t, 6400*0.03+6400*3e-7*3200, float64(r.first[len(r.first)-1])/1e6, 0.001)
 	require.InDelta(t, (64*0.03+64*3e-7*(6656+32))+8+0.12+8e-6*6721, float64(slices.Min(r.whole))/1e6, 0.001)
+
+	r = simulate(t, Options{Workload: "agents:split=0.5", Workers: 2, Load: 1e-4, Duration: 12 * time.Hour, create: func(*rand.Rand) *chain {
+		return &chain{turns: []turn{{tokens: 6400, output: 2}}}
+	}}, "cost_ms")
+	require.NotZero(t, r.Requests())
+	require.InDelta(t, 6400*0.03+6400*3e-7*3200+6400*0.005, float64(r.first[0])/1e6, 0.001, "with the transfer")
 }
 
 // A small cache evicts, engines that drop what is not needed evict less, and late events cost nothing.
@@ -117,6 +124,10 @@ func TestConditions(t *testing.T) {
 	require.InEpsilon(t, whole.Mean(), run("agents:late=1").Mean(), 0.05, "what was placed is known before the events")
 	require.NotEqual(t, whole.Mean(), run("agents:hold=1").Mean())
 	require.Greater(t, whole.End(), whole.Mean())
+	split := run("agents:kv=2,split=0.5")
+	require.InDelta(t, split.Requests(), whole.Requests(), 0.02*float64(whole.Requests()))
+	require.Greater(t, split.Mean(), whole.Mean(), "half of the engines compute all prompts")
+	require.Less(t, split.End()-split.Mean(), whole.End()-whole.Mean(), "no prefill interrupts a response")
 }
 
 // The generated agents have the published shape.
