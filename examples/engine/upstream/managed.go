@@ -156,6 +156,9 @@ func (m Managed) Convert(r *block.Request, o *ManagedOptions) (*ManagedRequest, 
 		out.lose("thinking", "the endpoint has only reasoning_effort")
 	}
 	p.Model = o.Model
+	if slices.Contains(o.Omit, "service_tier") {
+		p.ServiceTier = ""
+	}
 	p.StreamUsage = p.Stream && m.api == wire.Chat
 	p.Sampling.Logprobs = p.Sampling.Logprobs || o.Logprobs && m.api == wire.Chat
 	if o.MaxTokens > 0 && (p.MaxTokens == nil || !same && r.Params().MaxTokens == nil || *p.MaxTokens > o.MaxTokens) {
@@ -298,6 +301,8 @@ func (m Managed) Events(body io.ReadCloser, n int, pause func() bool) iter.Seq2[
 				return
 			}
 		}
+		defer time.AfterFunc(drainWait, func() { body.Close() }).Stop()
+		io.CopyN(io.Discard, body, maxDrain) // after an error, the connection is not reused
 	}
 }
 
