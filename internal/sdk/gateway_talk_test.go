@@ -5,6 +5,7 @@ package sdk_test
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"github.com/openai/openai-go/v3/shared"
 	"github.com/stretchr/testify/require"
 
+	"github.com/weft-go/weft/examples/engine/upstream"
 	"github.com/weft-go/weft/examples/engine/vllm"
 )
 
@@ -39,6 +41,8 @@ reasoning "Enough."
 text "It is fine: é 😀."
 `
 
+var thinking = regexp.MustCompile(`<think>\n.*\n</think>\n\n`)
+
 // A talker keeps a conversation in one API, as an agent would with the SDK.
 type talker interface {
 	ask(t *testing.T, r *rig, stream bool) response // sends the conversation and adds the response to it
@@ -46,57 +50,66 @@ type talker interface {
 	flush()                                         // after the last result of a turn
 }
 
-// TestConversations plays an agent's work with tools through each API, streamed and whole. The client brings results in
+// TestConversations plays an agent's work with tools through each API, streamed and whole, also through another gateway that
+// uses the gateway as a managed endpoint with each API. The client brings results in
 // the other order. Each prompt that reaches the engine must begin with the previous prompt and its whole response.
 func TestConversations(t *testing.T) {
 	for _, stream := range []bool{true, false} {
-		for name, talker := range map[string]talker{
-			"chat": newChatTalker(), "responses": newResponseTalker(), "messages": newMessageTalker(),
-		} {
-			t.Run(fmt.Sprintf("%s/stream=%v", name, stream), func(t *testing.T) {
-				r := start(t, func(p vllm.Prompt) vllm.Reply {
-					return vllm.Reply{Text: lines[[]int{0, 0, 1, 2}[strings.Count(p.Text, "<tool_response>")]]}
-				}, nil)
-				var received strings.Builder
-				finishes := []string{}
-				for range lines {
-					h := talker.ask(t, r, stream)
-					require.Equal(t, slashed, h.Model)
-					require.Len(t, h.Choices, 1)
-					require.Positive(t, h.Usage.Prompt)
-					require.Positive(t, h.Usage.Output)
-					require.Positive(t, h.Usage.Reasoning)
-					require.Equal(t, len(finishes) > 0, h.Usage.Cached > 0, "the engine's cache shows")
-					c := h.Choices[0]
-					finishes = append(finishes, c.Finish)
-					for _, p := range slices.Backward(c.Pieces) {
-						if p.Kind == "call" {
-							require.True(t, strings.HasPrefix(p.ID, "call_"), "%q", p.ID)
-							talker.result(p.ID, "result of "+p.Name+" "+p.Text)
+		for _, via := range []string{"", "openai", "responses", "anthropic"} {
+			for name, talker := range map[string]talker{
+				"chat": newChatTalker(), "responses": newResponseTalker(), "messages": newMessageTalker(),
+			} {
+				t.Run(fmt.Sprintf("%s/stream=%v/via=%s", name, stream, via), func(t *testing.T) {
+					r := start(t, func(p vllm.Prompt) vllm.Reply {
+						return vllm.Reply{Text: lines[[]int{0, 0, 1, 2}[strings.Count(p.Text, "<tool_response>")]]}
+					}, nil)
+					if kind, ok := upstream.Lookup(via); ok {
+						r.through(t, kind.(upstream.Managed))
+					}
+					var received strings.Builder
+					finishes := []string{}
+					for range lines {
+						h := talker.ask(t, r, stream)
+						require.Equal(t, slashed, h.Model)
+						require.Len(t, h.Choices, 1)
+						require.Positive(t, h.Usage.Prompt)
+						require.Positive(t, h.Usage.Output)
+						require.Positive(t, h.Usage.Reasoning)
+						require.Equal(t, len(finishes) > 0, h.Usage.Cached > 0, "the engine's cache shows")
+						c := h.Choices[0]
+						finishes = append(finishes, c.Finish)
+						for _, p := range slices.Backward(c.Pieces) {
+							if p.Kind == "call" {
+								require.True(t, strings.HasPrefix(p.ID, "call_"), "%q", p.ID)
+								talker.result(p.ID, "result of "+p.Name+" "+p.Text)
+							}
+						}
+						talker.flush()
+						for _, p := range c.Pieces {
+							if p.Kind == "call" {
+								fmt.Fprintf(&received, "call %s %s\n", p.Name, p.Text)
+							} else {
+								fmt.Fprintf(&received, "%s %q\n", p.Kind, strings.TrimSpace(p.Text))
+							}
 						}
 					}
-					talker.flush()
-					for _, p := range c.Pieces {
-						if p.Kind == "call" {
-							fmt.Fprintf(&received, "call %s %s\n", p.Name, p.Text)
-						} else {
-							fmt.Fprintf(&received, "%s %q\n", p.Kind, strings.TrimSpace(p.Text))
-						}
-					}
-				}
-				require.Empty(t, cmp.Diff(talk, received.String()))
-				require.Equal(t, map[string][]string{
-					"chat": {"tool_calls", "tool_calls", "stop"}, "responses": {"completed", "completed", "completed"}, "messages": {"tool_use", "tool_use", "end_turn"},
-				}[name], finishes)
+					require.Empty(t, cmp.Diff(talk, received.String()))
+					require.Equal(t, map[string][]string{
+						"chat": {"tool_calls", "tool_calls", "stop"}, "responses": {"completed", "completed", "completed"}, "messages": {"tool_use", "tool_use", "end_turn"},
+					}[name], finishes)
 
-				require.Len(t, r.prompts, len(lines))
-				for i, p := range r.prompts[1:] {
-					before := r.prompts[i] + lines[i] + "<|im_end|>\n"
-					require.True(t, strings.HasPrefix(p, before), "%s\n---\n%s", before, p)
-				}
-				last := r.prompts[len(lines)-1]
-				require.Less(t, strings.Index(last, "result of read"), strings.Index(last, "result of grep"), "results stand in the order of the calls")
-			})
+					require.Len(t, r.prompts, len(lines))
+					for i, p := range r.prompts[1:] {
+						before := r.prompts[i] + lines[i] + "<|im_end|>\n"
+						if name == "chat" && via == "anthropic" { // without signatures, which this client drops, the Messages API has no reasoning
+							before = thinking.ReplaceAllString(before, "")
+						}
+						require.True(t, strings.HasPrefix(p, before), "%s\n---\n%s", before, p)
+					}
+					last := r.prompts[len(lines)-1]
+					require.Less(t, strings.Index(last, "result of read"), strings.Index(last, "result of grep"), "results stand in the order of the calls")
+				})
+			}
 		}
 	}
 }

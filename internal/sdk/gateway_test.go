@@ -12,6 +12,7 @@ import (
 	"github.com/openai/openai-go/v3"
 	"github.com/stretchr/testify/require"
 
+	"github.com/weft-go/weft/examples/engine/upstream"
 	"github.com/weft-go/weft/examples/engine/vllm"
 	"github.com/weft-go/weft/examples/gateway/serve"
 	"github.com/weft-go/weft/tokenizers"
@@ -26,6 +27,7 @@ const slashed = "org/demo-1"
 
 // A rig is a gateway with an embedded engine, on loopback, and clients of it.
 type rig struct {
+	url    string
 	openai openai.Client
 	claude anthropic.Client
 
@@ -60,8 +62,21 @@ func start(t testing.TB, script vllm.Script, change func(*serve.Options)) *rig {
 		e.Close()
 		engine.Close()
 	})
+	r.url = front.URL
 	r.openai, r.claude = clients(front)
 	return r
+}
+
+// through puts another gateway in front, which uses the first one as a managed endpoint of a kind.
+func (r *rig) through(t testing.TB, kind upstream.Managed) {
+	g, err := serve.New(&serve.Options{Model: "front", Aliases: []string{slashed}, Engines: []serve.Engine{{URL: r.url, Kind: kind, Model: "m"}}})
+	require.NoError(t, err)
+	front := httptest.NewServer(g)
+	t.Cleanup(func() {
+		g.Close()
+		front.Close()
+	})
+	r.openai, r.claude = clients(front)
 }
 
 func always(text string) vllm.Script {
