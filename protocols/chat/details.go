@@ -315,9 +315,18 @@ func oneDetail(list, was jsonscan.Value, b *block.Block) []byte {
 	return o.Close()
 }
 
-// deleteDetail removes a run of reasoning from a list of details, and its text from the plain text.
+// deleteDetail removes a run of reasoning from a list of details, and its text from the plain text. With the last run, both
+// fields are removed.
 func deleteDetail(e *jsonscan.Edits, t *block.Turn, old *block.Block) {
 	list := codec.ValueOf(old.At).Parent()
+	if !slices.ContainsFunc(t.Blocks, func(b block.Block) bool { return b.Kind == block.Reasoning && b.At != old.At }) {
+		msg := codec.ValueOf(t.At)
+		e.Delete(msg, list)
+		if plain := reasoningOf(msg); plain.Exists() {
+			e.Delete(msg, plain)
+		}
+		return
+	}
 	for v := codec.ValueOf(old.At); v.Exists(); v = list.Next(v) {
 		e.Delete(list, v)
 		if v == codec.LastOf(old.At) {
