@@ -3,6 +3,7 @@
 package serve_test
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"maps"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
@@ -483,5 +485,82 @@ func TestManagedRetry(t *testing.T) {
 		require.Contains(t, sent, `"model":"one"`)
 		sent, _ = works.last(t)
 		require.Contains(t, sent, `"model":"two"`)
+	}
+}
+
+// TestManagedGone checks that the endpoint's request ends when the client disconnects, and that the output until then is
+// counted.
+func TestManagedGone(t *testing.T) {
+	for i, k := range managedKinds {
+		gone := make(chan bool)
+		e := newEndpoint(t, func(w http.ResponseWriter, r *http.Request, _ object) {
+			writeEvents(w, brokenScene[k.String()].stream...)
+			<-r.Context().Done()
+			close(gone)
+		})
+		r := managed(t, k, nil, e)
+		a := apiCases[i]
+		raw, err := json.Marshal(a.body("Hi", true))
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.url+a.path, strings.NewReader(string(raw)))
+		require.NoError(t, err)
+		resp, err := http.DefaultClient.Do(req)
+		require.NoError(t, err)
+		_, err = resp.Body.Read(make([]byte, 1))
+		require.NoError(t, err)
+		cancel()
+		resp.Body.Close()
+		<-gone
+		rec := r.done(t, 1)[0]
+		require.Equal(t, "canceled", rec.Finish)
+		require.NotZero(t, rec.Usage.Output)
+	}
+}
+
+// TestManagedSilence checks that an endpoint that stops sending fails after Options.EngineSilence.
+func TestManagedSilence(t *testing.T) {
+	eachPair(t, func(t *testing.T, a apiCase, i int) {
+		k := managedKinds[i]
+		e := newEndpoint(t, func(w http.ResponseWriter, r *http.Request, _ object) {
+			writeEvents(w, brokenScene[k.String()].stream...)
+			<-r.Context().Done()
+		})
+		r := managed(t, k, func(o *serve.Options) { o.EngineSilence = 50 * time.Millisecond }, e)
+		_, _, text := send(t, r.url+a.path, a.body("Hi", true))
+		got := a.gather(t, text)
+		require.Equal(t, "Half an ans", got.Text)
+		require.Contains(t, text, "took too long")
+	})
+}
+
+// TestManagedUncounted checks that output without usage is estimated, and that estimates and reports count against the limits of
+// a key.
+func TestManagedUncounted(t *testing.T) {
+	for _, counted := range []bool{true, false} {
+		e := newEndpoint(t, func(w http.ResponseWriter, _ *http.Request, _ object) {
+			stream := lengthScene["openai"].stream
+			if !counted {
+				stream = slices.DeleteFunc(slices.Clone(stream), func(s string) bool { return s == chunkUsage })
+			}
+			writeEvents(w, stream...)
+		})
+		r := managed(t, upstream.OpenAI, func(o *serve.Options) {
+			o.Keys = []serve.Key{{Secret: "sk-1", TokensPerMinute: 100}}
+		}, e)
+		a := apiCases[0]
+		status, _, text := send(t, r.url+a.path, a.body("Hi", true), "Authorization", "Bearer sk-1")
+		require.Equal(t, 200, status, text)
+		u := r.done(t, 1)[0].Usage
+		if counted {
+			require.EqualValues(t, 120, u.Prompt+u.Output)
+			status, head, _ := send(t, r.url+a.path, a.body("Hi", true), "Authorization", "Bearer sk-1")
+			require.Equal(t, 429, status, "the prompt counts too")
+			require.NotEmpty(t, head.Get("Retry-After"))
+			continue
+		}
+		require.EqualValues(t, 3, u.Output, "11 bytes")
+		require.Greater(t, u.Prompt, int64(50), "the body has some hundred bytes")
+		require.Less(t, u.Prompt, int64(150))
 	}
 }
