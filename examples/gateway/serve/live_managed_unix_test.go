@@ -16,7 +16,7 @@ import (
 )
 
 // managedLive uses the three APIs of a real engine as managed endpoints, from clients of each API, streamed and whole: at
-// temperature 0 the text is that of its own chat, and the tokens are counted.
+// temperature 0 the text equals its own chat's, and the tokens are counted.
 func managedLive(t *testing.T, url, model, dialect string) {
 	turns := []map[string]any{{"role": "user", "content": "What is the capital of France?"}}
 	status, out := postJSON(t, url+"/v1/chat/completions", llamaBody("", turns, 24, object{"model": model}))
