@@ -147,7 +147,8 @@ func (e *Engine) do(ctx context.Context, method, path string, body []byte) ([]by
 	out, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))
 	if err == nil && resp.StatusCode != http.StatusOK {
 		err = fmt.Errorf("HTTP %d: %w", resp.StatusCode, apierr.Parse(resp.StatusCode, out))
-		if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
+		// vLLM has 403 for endpoints that are off, so it means a key only where every engine has the endpoint.
+		if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden && path == "/v1/models" {
 			err = fmt.Errorf("%w: %w", ErrKey, err)
 		}
 	}

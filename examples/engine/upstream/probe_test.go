@@ -73,6 +73,22 @@ func TestAsk(t *testing.T) {
 	require.Equal(t, []any{upstream.LlamaCPP{}, "b1-unknown", 2, []upstream.Model{{ID: "m", Root: "/models/m.gguf", Window: 4096}}}, []any{e.Kind, e.Version, e.Slots, e.Models})
 }
 
+// A vLLM without --enable-scale-out has 403 for the endpoints of token ids. It is no refusal of the key.
+func TestAskForbidden(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/v1/models" {
+			w.WriteHeader(403)
+			fmt.Fprint(w, `{"error":{"message":"Scale-out endpoints are disabled. Restart vllm serve with --enable-scale-out to enable them.","type":"Forbidden","param":null,"code":403}}`)
+			return
+		}
+		fmt.Fprint(w, `{"data":[{"id":"tiny","owned_by":"vllm","max_model_len":32768}]}`)
+	}))
+	defer s.Close()
+	e, err := upstream.Ask(t.Context(), s.URL, "key")
+	require.NoError(t, err)
+	require.Equal(t, upstream.VLLM{}, e.Kind)
+}
+
 // The embedded engine tells the same.
 func TestAskEmbedded(t *testing.T) {
 	engine := vllm.New(mini.Load(), &vllm.Options{Model: "m", MaxModelLen: 4096, BlockSize: 64})
