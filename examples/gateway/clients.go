@@ -43,8 +43,8 @@ func printClients(w io.Writer, g *endpoint) {
 		for _, a := range args {
 			words = append(words, shellWord(a))
 		}
-		if h.name == "pi" {
-			words = []string{"gateway -engine URL launch pi"} // it needs a file
+		if h.file != nil {
+			words = []string{"gateway -engine URL launch " + h.name}
 		}
 		fmt.Fprintf(w, "  %-12s %s\n", h.title, strings.Join(words, " "))
 	}

@@ -29,6 +29,8 @@ type harness struct {
 	program string   // in PATH; "" means the first argument
 	from    string   // how to install it
 	unset   []string // variables that would take precedence
+	// file returns the name and the text of a file that the harness needs in the directory of its endpoint, or is nil.
+	file func(g *endpoint) (name, text string)
 	// configure returns the variables and the arguments that come before the user's.
 	configure func(g *endpoint) (env, args []string)
 }
@@ -76,7 +78,11 @@ var harnesses = []harness{
 			}
 			return []string{"OPENCODE_CONFIG_CONTENT=" + string(config)}, nil
 		}},
-	{name: "pi", title: "pi", program: "pi", from: "npm install -g @mariozechner/pi-coding-agent",
+	{name: "openclaw", title: "OpenClaw", program: "openclaw", from: "npm install -g openclaw", file: openclawConfig,
+		configure: func(g *endpoint) (env, args []string) {
+			return []string{"OPENCLAW_CONFIG_PATH=" + filepath.Join(g.dir, "openclaw.json"), "OPENCLAW_STATE_DIR=" + filepath.Join(g.dir, "openclaw")}, nil
+		}},
+	{name: "pi", title: "pi", program: "pi", from: "npm install -g @mariozechner/pi-coding-agent", file: piExtension,
 		configure: func(g *endpoint) (env, args []string) {
 			return nil, []string{"-e", filepath.Join(g.dir, "weft.ts"), "--provider", "weft", "--model", g.model}
 		}},
@@ -99,14 +105,26 @@ func quote(s string) string {
 }
 
 // piExtension registers the gateway as a provider of pi, which has no flags for one.
-func piExtension(g *endpoint) string {
-	return fmt.Sprintf(`export default function (pi) {
+func piExtension(g *endpoint) (name, text string) {
+	return "weft.ts", fmt.Sprintf(`export default function (pi) {
   pi.registerProvider("weft", {
     baseUrl: %s, apiKey: %s, api: "openai-completions",
     models: [{ id: %[3]s, name: %[3]s, reasoning: true, input: ["text"], cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }, contextWindow: %[4]d, maxTokens: %[5]d }],
   });
 }
 `, quote(g.url+"/v1"), quote(g.key), quote(g.model), g.window, min(g.window/4, 32000))
+}
+
+// openclawConfig has the gateway as the only provider of OpenClaw.
+func openclawConfig(g *endpoint) (name, text string) {
+	return "openclaw.json", fmt.Sprintf(`{
+  "models": { "providers": { "weft": {
+    "baseUrl": %s, "apiKey": %s, "api": "openai-completions",
+    "models": [{ "id": %[3]s, "name": %[3]s, "reasoning": true, "input": ["text"], "cost": { "input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0 }, "contextWindow": %[4]d, "maxTokens": %[5]d }]
+  } } },
+  "agents": { "defaults": { "model": { "primary": %[6]s } } }
+}
+`, quote(g.url+"/v1"), quote(g.key), quote(g.model), g.window, min(g.window/4, 32000), quote("weft/"+g.model))
 }
 
 // launchArgs reads the words after launch: a harness, and the arguments for it.
@@ -153,8 +171,9 @@ func launch(words []string, g *endpoint, stdout, stderr io.Writer) (ended <-chan
 	end := func() { os.RemoveAll(dir) } // what cannot be removed is a temporary file
 	own := *g
 	own.dir = dir
-	if h.name == "pi" {
-		if err := os.WriteFile(filepath.Join(dir, "weft.ts"), []byte(piExtension(&own)), 0o600); err != nil {
+	if h.file != nil {
+		name, text := h.file(&own)
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			end()
 			return nil, nil, err
 		}

@@ -243,6 +243,7 @@ func TestLiveClients(t *testing.T) {
 		{"codex", "@openai/codex", codexExec, nil},
 		{"codex without WebSocket", "@openai/codex", append([]string{"-c", "model_providers.weft.supports_websockets=false"}, codexExec...), nil},
 		{"opencode", "opencode-ai", []string{"run", "--pure", "--auto", "--format", "json"}, nil},
+		{"openclaw", "openclaw", []string{"agent", "exec", "--cwd", ".", "--json"}, nil},
 		{"pi", "@mariozechner/pi-coding-agent", []string{"-p", "--mode", "json", "--no-session"}, nil},
 		{"qwen", "@qwen-code/qwen-code", []string{"--yolo", "--output-format", "stream-json"}, nil},
 	} {
