@@ -44,12 +44,15 @@ Each line of output is a JSON object for one policy, load and number of workers:
                         geometric mean over the seeds of the ratio to the first policy of -policies with the same seed
   ttft_mean_ratio_ci, ttft_p90_ratio_ci
                         half of the 95 % confidence interval of the ratio, as a factor minus 1; absent with one seed
-With -trace, a first line has the trace's requests, its blocks, and the part of these that a cache without limits would have had.
+With -calibrate, the engines have the costs of a recorded run: a first line has them, as conditions of the workload, and the median
+relative errors of the fitted times to the first token and between tokens.
+With -trace, a line before has the trace's requests, its blocks, and the part of these that a cache without limits would have had.
 
 Example:
   kvsim -seeds 5 -policies cost_ms,llm_d,lmetric -loads 0.5,0.75,0.9 -html report.html
   kvsim -workload agents:kv=0.67,lost=0.05 -workers 16
   kvsim -trace mooncake_conversation.jsonl -workers 16
+  kvsim -calibrate pi_request_trace.jsonl.gz -workload chat
 `
 
 func main() { cli.Exit("kvsim", run(os.Args[1:], os.Stdout, os.Stderr)) }
@@ -79,6 +82,7 @@ func run(args []string, stdout, stderr io.Writer) error {
 	flags := cli.NewFlags("kvsim", usage, stdout)
 	workload := flags.String("workload", "agents", "`name` of the workload, agents or chat, with conditions such as :kv=0.67,slow=0.6,lost=0.05,late=1,drop=1,final=0,hold=1,named=0,split=0.5")
 	traceFile := flags.String("trace", "", "`file` with recorded requests in the format of Mooncake or of Dynamo's request traces, also compressed with gzip")
+	calibrate := flags.String("calibrate", "", "`file` with a request trace of Dynamo with measured times, also compressed with gzip, to which the costs of the engines are fitted")
 	policies := flags.String("policies", "cost_ms,llm_d,dynamo:scale=16,lmetric,round_robin", "`names` of policies; those with several options are separated by a space instead of a comma")
 	workers := flags.String("workers", "8", "`numbers` of engines, separated by commas")
 	loads := flags.String("loads", "0.75", "parts of the engines' time that requests need at least, as `numbers` separated by commas")
@@ -99,6 +103,25 @@ func run(args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	out := json.NewEncoder(stdout)
+	if *calibrate != "" {
+		recorded, err := readTrace(*calibrate)
+		if err != nil {
+			return err
+		}
+		conditions, first, between, err := sim.Calibrate(recorded)
+		if err != nil {
+			return fmt.Errorf("%s: %w", *calibrate, err)
+		}
+		if err := out.Encode(map[string]any{"calibrated": *calibrate, "conditions": conditions, "ttft_error": first, "itl_error": between}); err != nil {
+			return err
+		}
+		if strings.Contains(*workload, ":") {
+			conditions = "," + conditions
+		} else {
+			conditions = ":" + conditions
+		}
+		*workload += conditions
+	}
 	name := *workload
 	if data != nil {
 		requests, blocks, cached, err := sim.Reuse(data)

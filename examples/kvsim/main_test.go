@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"fmt"
 	"io"
 	"math"
 	"os"
@@ -70,6 +71,24 @@ func TestTrace(t *testing.T) {
 	require.Equal(t, name, rows[1]["workload"])
 }
 
+func TestCalibrate(t *testing.T) {
+	var b bytes.Buffer
+	for i := range 8 {
+		fmt.Fprintf(&b, `{"event":{"event_type":"request_end","request":{"input_tokens":%d,"output_tokens":9,"request_received_ms":%d,"prefill_wait_time_ms":1,"prefill_time_ms":%d,"total_time_ms":9000,"avg_itl_ms":12,"replay":{"trace_block_size":16,"input_length":100}}}}`+"\n", 1000*i+100, 10000*i, 60+100*i)
+	}
+	name := filepath.Join(t.TempDir(), "trace.jsonl")
+	require.NoError(t, os.WriteFile(name, b.Bytes(), 0o600))
+	for _, workload := range []string{"chat", "chat:named=0"} {
+		rows := lines(t, "-calibrate", name, "-workload", workload, "-policies", "cost_ms", "-workers", "1")
+		require.Len(t, rows, 2)
+		require.Equal(t, name, rows[0]["calibrated"])
+		require.Less(t, rows[0]["ttft_error"], 0.01)
+		require.Contains(t, rows[1]["workload"], workload)
+		require.Contains(t, rows[1]["workload"], "base=5")
+		require.Contains(t, rows[1]["workload"], "token=0.1,")
+	}
+}
+
 func TestPaired(t *testing.T) {
 	require.InDelta(t, 12.706, student(1), 1e-9)
 	require.InEpsilon(t, 2.093, student(19), 0.01)
@@ -88,12 +107,13 @@ func TestProgress(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	for args, want := range map[string]string{
-		"-policies x":   "-policies: policy: unknown name \"x\"",
-		"-workers 0":    "-workers 0: want positive numbers",
-		"-loads -1":     "-loads -1: want positive numbers",
-		"-seeds 0":      "-seeds 0, -parallel",
-		"-workload x":   "sim: unknown workload \"x\"",
-		"-trace no.txt": "no.txt",
+		"-policies x":       "-policies: policy: unknown name \"x\"",
+		"-workers 0":        "-workers 0: want positive numbers",
+		"-loads -1":         "-loads -1: want positive numbers",
+		"-seeds 0":          "-seeds 0, -parallel",
+		"-workload x":       "sim: unknown workload \"x\"",
+		"-trace no.txt":     "no.txt",
+		"-calibrate no.txt": "no.txt",
 	} {
 		require.ErrorContains(t, run(append(strings.Fields(args), "-quiet"), io.Discard, io.Discard), want)
 	}

@@ -10,16 +10,38 @@ import (
 	"github.com/weft-go/weft/router"
 )
 
-// The costs of an engine, which routers do not know, in milliseconds.
+// costs are the costs of an engine, which routers do not know, in milliseconds.
+type costs struct {
+	base     float64 // of a prompt
+	token    float64 // to compute a prompt token
+	pair     float64 // for each token before it
+	front    float64 // for each token of a prompt, cached or not, before it reaches the engine, which does other work meanwhile
+	transfer float64 // to send a token's KV data to another engine
+	step     float64 // of a step with decoding
+	sequence float64 // for each decoding request
+	context  float64 // for each token of their context
+}
+
+// conditionCosts returns the costs among the conditions.
+func conditionCosts(c map[string]float64) costs {
+	return costs{c["base"], c["token"], c["pair"], c["front"], c["transfer"], c["step"], c["sequence"], c["context"]}
+}
+
+// prefill returns the time for n tokens of a prompt after others.
+func (c *costs) prefill(n, before float64) float64 { return n * (c.token + c.pair*(before+n/2)) }
+
+// decode returns the time for a step with n requests.
+func (c *costs) decode(n, context float64) float64 { return c.step + c.sequence*n + c.context*context }
+
+// work returns the time of an engine that a request takes: n tokens of a prompt after others, and output tokens in steps that 32
+// requests share.
+func (c *costs) work(n, before, output, context float64) float64 {
+	return c.base + c.prefill(n, before) + output*(c.step/32+c.sequence+c.context*context)
+}
+
 const (
-	perToken     = 0.030 // to compute a prompt token
-	perPair      = 3e-7  // for each token before it
-	perTransfer  = 0.005 // to send a token's KV data to another engine
-	stepBase     = 8.    // of a step with decoding
-	stepSequence = 0.12  // for each decoding request
-	stepContext  = 8e-6  // for each token of their context
-	chunk        = 4096  // prompt tokens in a step
-	maxSequences = 128   // requests in a batch
+	chunk        = 4096 // prompt tokens in a step
+	maxSequences = 128  // requests in a batch
 )
 
 // engine is one worker: it computes prompts in order of arrival, in chunks, in the same steps in which it decodes. A request
@@ -102,13 +124,16 @@ func (e *engine) start() bool {
 func (e *engine) step() {
 	var ms float64
 	if n := len(e.batch); n > 0 {
-		ms += stepBase + stepSequence*float64(n) + stepContext*float64(e.context)
+		ms += e.run.costs.decode(float64(n), float64(e.context))
 	}
 	room := chunk
 	for i := 0; room > 0 && (i < len(e.started) || e.start()); i++ {
 		j := e.started[i]
 		n := min(room, j.length-j.done)
-		ms += float64(n) * (perToken + perPair*(float64(j.done)+float64(n)/2))
+		if n > 0 && j.done == j.cached {
+			ms += e.run.costs.base
+		}
+		ms += e.run.costs.prefill(float64(n), float64(j.done))
 		j.done += n
 		room -= n
 	}
@@ -162,7 +187,7 @@ func (e *engine) transfer(j *job) {
 	j.ticket.Prefilled(e.run.now, j.cached)
 	to, prompt := e.run.engines[j.ticket.Decision().Worker], j.hashes[:j.length/e.run.block]
 	n := j.length - to.cache.leading(prompt)*e.run.block
-	e.run.after(time.Duration(float64(n)*perTransfer*1e6), func() {
+	e.run.after(time.Duration(float64(n)*e.run.costs.transfer*1e6), func() {
 		e.cache.release(j.blocks)
 		if !e.busy {
 			e.step()

@@ -3,8 +3,8 @@
 // Package sim runs a [router.Router] against simulated engines in virtual time, to compare policies.
 //
 // The engines compute prompts in chunks, in the same steps in which they decode, share blocks, start a request when there is
-// room for its prompt and response, evict the least recently used blocks, and send events 10 to 50 ms late. Their costs are
-// constants of this package that no policy can see: 0.030 ms for each prompt token and 3e-7 ms for each token before
+// room for its prompt and response, evict the least recently used blocks, and send events 10 to 50 ms late. Policies cannot see
+// their costs, which are, unless conditions change them: 0.030 ms for each prompt token and 3e-7 ms for each token before
 // it, 8 ms for each step with decoding, 0.12 ms for each sequence and 8e-6 ms for each token of its context. With the same seed,
 // all policies get the same requests at the same times, except that a session's next request waits for the response to
 // the last one. At the start, sessions are in progress as after a long time, with empty caches.
@@ -45,6 +45,10 @@ type Options struct {
 	//	final 0 if the last requests of sessions are not marked
 	//	hold  milliseconds for router.Options.Hold
 	//	named 0 if requests have no session
+	//	base, token, pair, front, transfer, step, sequence, context
+	//	      costs of the engines in milliseconds: of a prompt, each of its tokens to compute, each token before that, each
+	//	      token of a prompt before it reaches the engine, each token that is sent to another engine, a step with
+	//	      decoding, each request in it, and each token of its context; [Calibrate] returns the costs of a recorded run
 	//	split part of the engines that only compute prompts and send their KV data to the others, which only decode
 	Workload string
 	// Trace has recorded requests, one JSON object a line, in the format of Mooncake (timestamp, input_length,
@@ -122,6 +126,7 @@ type run struct {
 	lost  float64
 	late  time.Duration
 	named bool
+	costs costs
 	final bool
 	role  policy.Role // of requests
 }
@@ -161,7 +166,8 @@ func (o *Options) conditions() (name string, c map[string]float64, err error) {
 	if workloads[name] == nil {
 		return "", nil, fmt.Errorf("sim: unknown workload %q (want agents or chat)", name)
 	}
-	c = map[string]float64{"kv": 1, "slow": 1, "lost": 0, "late": 0, "drop": 0, "hold": 0, "named": 1, "final": 1, "split": 0}
+	c = map[string]float64{"kv": 1, "slow": 1, "lost": 0, "late": 0, "drop": 0, "hold": 0, "named": 1, "final": 1, "split": 0,
+		"base": 0, "token": 0.030, "pair": 3e-7, "front": 0, "transfer": 0.005, "step": 8, "sequence": 0.12, "context": 8e-6}
 	for part := range strings.SplitSeq(rest, ",") {
 		if part == "" {
 			continue
@@ -174,8 +180,8 @@ func (o *Options) conditions() (name string, c map[string]float64, err error) {
 			return "", nil, fmt.Errorf("sim: invalid value %q of condition %s", value, key)
 		}
 	}
-	if c["kv"]*capacity < 2*window || c["slow"] <= 0 {
-		return "", nil, fmt.Errorf("sim: kv must be at least %.2f and slow above 0 (got %v, %v)", 2.0*window/capacity, c["kv"], c["slow"])
+	if c["kv"]*capacity < 2*window || c["slow"] <= 0 || c["token"] <= 0 {
+		return "", nil, fmt.Errorf("sim: kv must be at least %.2f, slow and token above 0 (got %v, %v, %v)", 2.0*window/capacity, c["kv"], c["slow"], c["token"])
 	}
 	return name, c, nil
 }
@@ -213,7 +219,7 @@ func Run(opt *Options) (*Result, error) {
 	start := time.Unix(0, 0)
 	r := &run{
 		opt: o, block: block, now: start, from: start.Add(o.Duration / 3), rnd: rand.New(rand.NewPCG(o.Seed, 1)), held: make(map[*router.Ticket]*job),
-		lost: c["lost"], late: time.Duration(c["late"] * 1e9), named: c["named"] > 0, final: c["final"] > 0,
+		lost: c["lost"], late: time.Duration(c["late"] * 1e9), named: c["named"] > 0, costs: conditionCosts(c), final: c["final"] > 0,
 	}
 	ropt := &router.Options{Policy: o.Policy, Hold: time.Duration(c["hold"] * 1e6)}
 	if c["drop"] > 0 {
@@ -273,7 +279,7 @@ func (r *run) arrive() {
 	var longest time.Duration
 	const sample = 400
 	for range sample {
-		ms, lasts := r.opt.create(rnd).cost()
+		ms, lasts := r.opt.create(rnd).cost(&r.costs)
 		work += ms / sample
 		longest = max(longest, lasts)
 	}
@@ -290,7 +296,7 @@ func (r *run) arrive() {
 		s := &session{chain: r.opt.create(rnd), id: rnd.Uint64()}
 		s.name = strconv.FormatUint(s.id, 36)
 		delay := at
-		if at < 0 && !s.advance(-at, r.block) {
+		if at < 0 && !s.advance(-at, r.block, &r.costs) {
 			continue
 		}
 		if at < 0 {
@@ -301,10 +307,10 @@ func (r *run) arrive() {
 }
 
 // advance moves the session to the turn that it reaches after some time, and reports whether there is one.
-func (s *session) advance(d time.Duration, block int) bool {
+func (s *session) advance(d time.Duration, block int, c *costs) bool {
 	for i := range s.turns {
 		one := chain{turns: s.turns[i : i+1]}
-		_, lasts := one.cost()
+		_, lasts := one.cost(c)
 		if d -= lasts; d < 0 {
 			return true
 		}
@@ -361,12 +367,21 @@ func (r *run) submit(j *job) {
 		prompt := *j
 		prompt.part, prompt.output, prompt.hashes = j, 0, j.hashes[:j.length/r.block]
 		j.ready = true
-		r.engines[d.Worker].submit(&prompt)
+		r.send(r.engines[d.Worker], &prompt)
 		return
 	}
 	w := int(j.ticket.Decision().Worker)
 	r.result.placed[w]++
-	r.engines[w].submit(j)
+	r.send(r.engines[w], j)
+}
+
+// send sends a request to an engine.
+func (r *run) send(e *engine, j *job) {
+	if r.costs.front == 0 {
+		e.submit(j)
+		return
+	}
+	r.after(time.Duration(r.costs.front*float64(j.length)*1e6), func() { e.submit(j) })
 }
 
 // drop removes blocks from an engine's cache.

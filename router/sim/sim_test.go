@@ -4,7 +4,9 @@ package sim
 
 import (
 	"cmp"
+	"compress/gzip"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -70,10 +72,10 @@ func TestInvalidOptions(t *testing.T) {
 		require.ErrorContains(t, err, "must be positive", o)
 	}
 	for workload, want := range map[string]string{
-		"chat:x=1":     `sim: unknown condition "x" (want drop, final, hold, kv, late, lost, named, slow, split)`,
+		"chat:x=1":     `sim: unknown condition "x" (want base, context, drop, final, front, hold, kv, late, lost, named, pair, sequence, slow, split, step, token, transfer)`,
 		"chat:lost=x":  `sim: invalid value "x" of condition lost`,
 		"chat:split=1": "sim: split must leave engines of both kinds (got 8 of 8)",
-		"chat:kv=0.05": "sim: kv must be at least 0.10 and slow above 0 (got 0.05, 1)",
+		"chat:kv=0.05": "sim: kv must be at least 0.10, slow and token above 0 (got 0.05, 1, 0.03)",
 	} {
 		_, err := Run(&Options{Workload: workload})
 		require.EqualError(t, err, want)
@@ -104,6 +106,63 @@ func TestEngine(t *testing.T) {
 	}}, "cost_ms")
 	require.NotZero(t, r.Requests())
 	require.InDelta(t, 6400*0.03+6400*3e-7*3200+6400*0.005, float64(r.first[0])/1e6, 0.001, "with the transfer")
+}
+
+// The published times for a prompt of 52,000 tokens, 912 ms if it is computed and 169 ms if it is cached, are those of an engine with
+// these costs: 5.4 times as long.
+func TestColdAndWarm(t *testing.T) {
+	o := Options{Workload: "agents:base=168,token=0.0143,pair=0", Workers: 1, Load: 1e-4, Duration: 12 * time.Hour, create: func(*rand.Rand) *chain {
+		return &chain{turns: []turn{{tokens: 52_000, output: 2}, {pause: time.Hour, tokens: 64, output: 2}}}
+	}}
+	r := simulate(t, o, "cost_ms")
+	warm, cold := r.first[0], r.first[len(r.first)-1]
+	require.InDelta(t, 912, float64(cold)/1e6, 1)
+	require.InDelta(t, 169, float64(warm)/1e6, 1)
+	o.Workload += ",front=0.01"
+	require.InDelta(t, 520, float64(slices.Max(simulate(t, o, "cost_ms").first)-cold)/1e6, 1)
+}
+
+// Costs are fitted to recorded times: to those that were computed from known costs, and to a recorded run of Dynamo.
+func TestCalibrate(t *testing.T) {
+	var b strings.Builder
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for i := range 30 {
+		cached, n := float64(rnd.IntN(8000)), float64(100+rnd.IntN(8000))
+		front, prefill := 10+0.05*(cached+n), 40+n*(0.1+4e-6*(cached+n/2))
+		if i%10 == 0 {
+			prefill += 1500 // an engine that has just started
+		}
+		fmt.Fprintf(&b, `{"event":{"event_type":"request_end","request":{"input_tokens":%g,"cached_tokens":%g,"output_tokens":100,"request_received_ms":%d,"prefill_wait_time_ms":%g,"prefill_time_ms":%g,"total_time_ms":1e6,"avg_itl_ms":%g,"replay":{"trace_block_size":16,"input_length":%g}}}}`+"\n",
+			cached+n, cached, i*10_000_000, front, prefill, 20+2e-4*(cached+n+50), cached+n)
+	}
+	conditions, first, between, err := Calibrate([]byte(b.String()))
+	require.NoError(t, err)
+	var base, token, pair, front, step, sequence, context float64
+	_, err = fmt.Sscanf(conditions, "base=%g,token=%g,pair=%g,front=%g,step=%g,sequence=%g,context=%g", &base, &token, &pair, &front, &step, &sequence, &context)
+	require.NoError(t, err)
+	for _, x := range [][2]float64{{50, base}, {0.1, token}, {4e-6, pair}, {0.05, front}, {20, step + sequence}, {2e-4, context}} {
+		require.InEpsilon(t, x[0], x[1], 0.02, conditions)
+	}
+	require.Less(t, max(first, between), 0.01)
+	_, err = Run(&Options{Workload: "chat:" + conditions, Workers: 1, Duration: time.Minute})
+	require.NoError(t, err)
+	_, _, _, err = Calibrate([]byte(`{"timestamp":0,"input_length":1,"output_length":1,"hash_ids":[]}`))
+	require.EqualError(t, err, "sim: calibrate: 0 requests with measured times (want at least 8)")
+
+	f, err := os.Open(filepath.Join(cmp.Or(os.Getenv("WEFT_SHARED"), filepath.Join("..", "..", "..", "shared")), "traces", "pi_request_trace.jsonl.gz"))
+	if err != nil {
+		t.Skip(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	require.NoError(t, err)
+	data, err := io.ReadAll(z)
+	require.NoError(t, err)
+	conditions, first, between, err = Calibrate(data)
+	require.NoError(t, err)
+	t.Logf("%s: %.3f, %.3f", conditions, first, between)
+	require.Less(t, first, 0.02)
+	require.Less(t, between, 0.05)
 }
 
 // A small cache evicts, engines that drop what is not needed evict less, and late events cost nothing.

@@ -25,6 +25,7 @@ type traced struct {
 	length  int
 	output  int
 	session string
+	measured
 }
 
 // line is a line of a trace, in either format.
@@ -39,9 +40,19 @@ type line struct {
 			Session string `json:"session_id"`
 		} `json:"agent_context"`
 		Request struct {
+			Input    float64 `json:"input_tokens"`
 			Output   int     `json:"output_tokens"`
+			Cached   float64 `json:"cached_tokens"`
 			Received float64 `json:"request_received_ms"`
-			Replay   struct {
+			Wait     float64 `json:"prefill_wait_time_ms"`
+			Prefill  float64 `json:"prefill_time_ms"`
+			Total    float64 `json:"total_time_ms"`
+			Between  float64 `json:"avg_itl_ms"`
+			Worker   struct {
+				ID   uint64 `json:"decode_worker_id"`
+				Rank uint64 `json:"decode_dp_rank"`
+			} `json:"worker"`
+			Replay struct {
 				Block  int      `json:"trace_block_size"`
 				Length int      `json:"input_length"`
 				Hashes []uint64 `json:"input_sequence_hashes"`
@@ -76,6 +87,13 @@ func parse(data []byte) (*trace, error) {
 				continue
 			}
 			r, block = traced{at: q.Received, hashes: q.Replay.Hashes, length: q.Replay.Length, output: q.Output, session: e.Context.Session}, q.Replay.Block
+			r.measured = measured{
+				worker: [2]uint64{q.Worker.ID, q.Worker.Rank}, begin: q.Received + q.Wait + q.Prefill, end: q.Received + q.Total,
+				length: q.Input, cached: q.Cached, output: float64(q.Output), front: q.Wait, prefill: q.Prefill, step: q.Between,
+			}
+			if !(r.end > r.begin) {
+				r.measured = measured{}
+			}
 		}
 		r.output = max(r.output, 1)
 		switch {
@@ -134,8 +152,7 @@ func (r *run) replay(t *trace) time.Duration {
 			seen[h] = true
 		}
 		c := float64(min(hit*t.block, q.length-1))
-		n := float64(q.length) - c
-		work += n*(perToken+perPair*(c+n/2)) + float64(q.output)*(stepBase/32+stepSequence+stepContext*float64(q.length))
+		work += r.costs.work(float64(q.length)-c, c, float64(q.output), float64(q.length))
 	}
 	speed := 0.0
 	for _, e := range r.engines {

@@ -77,21 +77,20 @@ func lognormal(rnd *rand.Rand, median, sigma float64) float64 {
 
 // cost returns the time of an engine that the chain takes, in ms, if every prompt that was computed once is cached and a
 // step with decoding serves 32 requests, and how long it lasts if nothing waits.
-func (s *chain) cost() (ms float64, lasts time.Duration) {
+func (s *chain) cost(c *costs) (ms float64, lasts time.Duration) {
 	length := s.sharedTokens
 	for _, t := range s.turns {
 		if t.child != nil {
-			m, d := t.child.cost()
+			m, d := t.child.cost(c)
 			ms, lasts = ms+m, lasts+d
 		}
 		if t.fresh {
 			length = s.sharedTokens
 		}
-		n := float64(t.tokens)
-		prefill := n * (perToken + perPair*(float64(length)+n/2))
-		decode := float64(t.output) * (stepBase/32 + stepSequence + stepContext*float64(length))
+		n, before := float64(t.tokens), float64(length)
+		prefill := c.base + c.prefill(n, before)
+		ms += c.work(n, before, float64(t.output), before)
 		length += t.tokens + t.output
-		ms += prefill + decode
 		lasts += t.pause + time.Duration((prefill+30*float64(t.output))*1e6)
 	}
 	return ms, lasts

@@ -10,7 +10,10 @@
 // squares that are cut off at zero, and speeds without a fixed mean, which run away together with the rates.
 package learn
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Rates are base in ms, prefill in ms per token, attention in ms per token and token before it.
 type Rates [3]float64
@@ -79,10 +82,7 @@ func (w *Work) Add(n, cached float64) {
 // Add learns from work that took t ms on the worker with speed s. all are the speeds of the fleet, with s among them. It
 // reports whether the sample counted.
 func (m *Model) Add(x Work, t float64, s *Speed, all []*Speed) bool {
-	var estimate float64
-	for i := range x {
-		estimate += m.rates[i] * x[i]
-	}
+	estimate := m.rates.Time(x)
 	own := math.Exp(s.fixed + s.log)
 	if !(t >= instant) || x[1] <= 0 || t > outlier*estimate/own+late {
 		return false
@@ -102,19 +102,78 @@ func (m *Model) Add(x Work, t float64, s *Speed, all []*Speed) bool {
 	for i := range x {
 		x[i] *= scale[i] / t
 	}
+	m.gather(&x, forget)
+	m.samples++
+	m.solve(ridge)
+	return true
+}
+
+// Sample is a work and the time in ms that it took.
+type Sample struct {
+	Work Work
+	Time float64
+}
+
+// Time returns the time of work with the rates, in ms.
+func (r *Rates) Time(x Work) (ms float64) {
+	for i := range x {
+		ms += r[i] * x[i]
+	}
+	return ms
+}
+
+// Fit returns the rates with the least relative errors, without those samples whose error is more than three times the median, and
+// reports which samples were kept.
+func Fit(samples []Sample) (Rates, []bool) {
+	keep := make([]bool, len(samples))
+	for i := range keep {
+		keep[i] = samples[i].Time >= instant
+	}
+	var m Model
+	for range 4 {
+		m = Model{}
+		var off []float64
+		for i, s := range samples {
+			if !keep[i] {
+				continue
+			}
+			for k := range s.Work {
+				s.Work[k] *= scale[k] / s.Time
+			}
+			m.gather(&s.Work, 1)
+		}
+		m.solve(1e-8) // only against singular equations
+		errs := make([]float64, len(samples))
+		for i, s := range samples {
+			errs[i] = math.Abs(m.rates.Time(s.Work)/max(s.Time, instant) - 1)
+			if keep[i] {
+				off = append(off, errs[i])
+			}
+		}
+		if len(off) == 0 {
+			break
+		}
+		slices.Sort(off)
+		limit := max(0.1, 3*off[len(off)/2])
+		for i, e := range errs {
+			keep[i] = e <= limit && samples[i].Time >= instant
+		}
+	}
+	return m.rates, keep
+}
+
+// gather adds an equation whose right side is 1, after those before have lost weight.
+func (m *Model) gather(x *Work, forget float64) {
 	for i := range x {
 		for k := range x {
 			m.a[i][k] = forget*m.a[i][k] + x[i]*x[k]
 		}
 		m.b[i] = forget*m.b[i] + x[i]
 	}
-	m.samples++
-	m.solve()
-	return true
 }
 
 // solve sets the rates to the minimum without negative ones: it leaves out the rates that come out negative, most negative first.
-func (m *Model) solve() {
+func (m *Model) solve(ridge float64) {
 	free := [3]bool{true, true, true}
 	for range 3 {
 		var a [3][4]float64 // the normal equations
