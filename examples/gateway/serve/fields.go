@@ -114,9 +114,9 @@ func (c tokenBackend) constrain() error {
 	demand, err := c.model.Constraint(c.req, c.text)
 	fault, _ := errors.AsType[*apierr.Error](err)
 	fields := demands(c.req)
-	wish := len(fields) == 0
+	c.wish = len(fields) == 0
 	switch {
-	case fault != nil && fault.Code == apierr.CodeUnsupported && wish:
+	case fault != nil && fault.Code == apierr.CodeUnsupported && c.wish:
 		c.ignored = append(c.ignored, strictField(c.req))
 		return nil
 	case fault != nil && fault.Code == apierr.CodeUnsupported && c.g.opt.Unconstrained:
@@ -140,7 +140,7 @@ func (c tokenBackend) constrain() error {
 		}
 	}
 	switch {
-	case wish: // announce has the rest
+	case c.wish: // announce has the rest
 		return nil
 	case len(unable) < len(c.fleet.order):
 		c.route.Exclude = append(c.route.Exclude, unable...)

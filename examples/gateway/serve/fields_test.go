@@ -3,9 +3,11 @@
 package serve_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -130,6 +132,36 @@ func TestConstraintsRetry(t *testing.T) {
 	g.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/chat/completions", strings.NewReader(fieldsChat+`"tool_choice":"required"}`)))
 	require.Equal(t, 502, w.Code)
 	require.Zero(t, s.count("e0"))
+}
+
+// refusing is an http.RoundTripper of an engine that knows no structural tags.
+type refusing struct{ asked int }
+
+func (e *refusing) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if e.asked++; strings.Contains(string(body), `"response_format"`) {
+		return answerOf(400, `{"error":{"message":"unknown format any_tokens"}}`), err
+	}
+	return answerOf(200, whole), err
+}
+
+// An engine that refuses the constraint of strict tools gets the request without it, unless calls are required.
+func TestStrictIsRefused(t *testing.T) {
+	var log bytes.Buffer
+	e := &refusing{}
+	g := stubbed(t, 1, nil, func(o *serve.Options) {
+		o.HealthInterval, o.Engines[0].Kind, o.Transport = -1, upstream.VLLM{}, e
+		o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	})
+	defer g.Close()
+	strict := strings.Replace(fieldsChat, `"name":"f",`, `"name":"f","strict":true,`, 1)
+	for fields, want := range map[string][2]int{`"seed":1}`: {200, 2}, `"tool_choice":"required"}`: {400, 1}} {
+		e.asked = 0
+		w := httptest.NewRecorder()
+		g.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/chat/completions", strings.NewReader(strict+fields)))
+		require.Equal(t, want, [2]int{w.Code, e.asked}, "%s", w.Body)
+	}
+	require.Equal(t, 1, strings.Count(log.String(), "strict tools without effect"))
 }
 
 // Fields without effect are named, others are not: those that reach the engine, hints, and values that ask for nothing.

@@ -75,6 +75,7 @@ type call struct {
 	text        *prompt.Prompt                // rendered
 	prompt      []uint32                      // its token ids
 	tags        map[upstream.TokenKind][]byte // what the request demands of the output, for each kind of engine
+	wish        bool                          // the demand is only one of strict tools, which is dropped where it cannot be enforced
 	logprobs    *int                          // candidates per token whose log probabilities the client gets; nil means none
 	backend     backend                       // of the deployment
 	asked       engineRequest                 // body for the engine
@@ -478,6 +479,13 @@ func (c tokenBackend) receive(ctx context.Context) (fault, err error) {
 	req.Request = upstream.Request{Model: cmp.Or(c.adapter, c.deployment.name), Client: c.req, Prompt: c.text, Choices: len(c.choices), Logprobs: c.logprobs}
 	req.prepare(kind, c.tags[kind], c.choices[0].dec)
 	steps, fault := e.complete(ctx, c.unique, req, c.engineHints(ctx, e))
+	if refused, ok := errors.AsType[*apierr.Error](fault); ok && c.wish && c.tags[kind] != nil && refused.Why == event.Invalid && refused.Code != apierr.CodeContextLength {
+		// An older engine does not know constraints of this form, and others do not know all keywords of schemas.
+		c.g.opt.Logger.Warn("strict tools without effect", "request", c.id, "engine", e.name, "err", loggable(fault))
+		c.tags, req.kind = nil, nil
+		req.prepare(kind, nil, c.choices[0].dec)
+		steps, fault = e.complete(ctx, c.unique, req, c.engineHints(ctx, e))
+	}
 	if fault != nil {
 		if e, ok := errors.AsType[*apierr.Error](fault); ok && e.Code == apierr.CodeContextLength && c.api == wire.Responses {
 			e.Param = map[string]string{"messages": "input", "max_tokens": "max_output_tokens"}[e.Param]
