@@ -30,6 +30,7 @@ import (
 type managedBackend struct {
 	*call
 	size      int                                  // of the client's body, in bytes
+	counting  bool                                 // the client only wants the number of tokens
 	converted map[*engine]*upstream.ManagedRequest // by engine; equal engines have the same
 	header    http.Header                          // the client's
 	reported  event.Tokens                         // by the endpoint
@@ -43,29 +44,43 @@ const maxManagedOutput = 64 << 20
 
 // accept implements backend.
 func (c *managedBackend) accept(r *http.Request, size int) error {
-	c.size, c.header = size, r.Header
+	c.size, c.header, c.counting = size, r.Header, r.URL.Path != c.api.Path() && r.URL.Path != compactPath
+	if c.joined { // join has replaced it
+		c.hinted = append(c.hinted, "previous_response_id")
+	}
 	switch {
 	case c.api == wire.Completions:
 		return &apierr.Error{Why: event.Invalid, Param: "prompt", Code: apierr.CodeUnsupported, Message: "The endpoints of this model take conversations, not text to continue."}
 	case r.Header.Get("X-Weft-Tool-Call-Parser") != "":
 		return apierr.Invalid("", "The output of this model is not parsed here: leave out the header X-Weft-Tool-Call-Parser.")
 	}
-	return nil
+	return c.wantLogprobs()
 }
 
-// prepare implements backend. What endpoints get depends on what constrain finds.
-func (c *managedBackend) prepare(context.Context, *prompt.Turn) error { return c.unseal() }
-
-// convert returns the request for an endpoint.
-func (c *managedBackend) convert(e *engine, count bool) (*upstream.ManagedRequest, error) {
-	out, err := e.kind.(upstream.Managed).Convert(c.req, &upstream.ManagedOptions{
-		Host: e.host(), Model: cmp.Or(e.model, c.deployment.name), MaxTokens: c.record().MaxOutputTokens,
-		Omit: c.private(), Logprobs: c.logprobs != nil, Count: count,
-	})
-	if err != nil {
-		return nil, err
+// prepare implements backend: it converts the request for each endpoint.
+func (c *managedBackend) prepare(context.Context, *prompt.Turn) error {
+	if err := c.unseal(); err != nil {
+		return err
 	}
-	return out, c.memory.add(int64(len(out.Body)))
+	c.converted = make(map[*engine]*upstream.ManagedRequest)
+	for i, e := range c.fleet.order {
+		if k := slices.IndexFunc(c.fleet.order[:i], e.same); k >= 0 {
+			c.converted[e] = c.converted[c.fleet.order[k]]
+			continue
+		}
+		out, err := e.kind.(upstream.Managed).Convert(c.req, &upstream.ManagedOptions{
+			Host: e.host(), Model: cmp.Or(e.model, c.deployment.name), MaxTokens: c.record().MaxOutputTokens,
+			Omit: c.private(), Logprobs: c.logprobs != nil, Count: c.counting,
+		})
+		if err != nil {
+			return err
+		}
+		if err := c.memory.add(int64(len(out.Body))); err != nil {
+			return err
+		}
+		c.converted[e] = out
+	}
+	return nil
 }
 
 // same reports whether another engine gets the same requests.
@@ -128,26 +143,14 @@ func (c *managedBackend) private() (names []string) {
 // losses have. A request is refused if they are lost.
 var demanded = []string{"n", "stop", "tool_choice", "response_format"}
 
-// constrain implements backend: it converts the request for each endpoint, and excludes those whose API does not have what the
-// request demands.
+// constrain implements backend: it excludes the endpoints whose API does not have what the request demands.
 func (c *managedBackend) constrain() error {
-	if err := c.wantLogprobs(); err != nil {
-		return err
-	}
 	var unable []index.WorkerID
 	var fault error
-	c.converted = make(map[*engine]*upstream.ManagedRequest)
-	for i, e := range c.fleet.order {
-		if k := slices.IndexFunc(c.fleet.order[:i], e.same); k >= 0 {
-			c.converted[e] = c.converted[c.fleet.order[k]]
-		} else if c.converted[e], fault = c.convert(e, false); fault != nil {
-			return fault
-		}
-	}
 	for _, e := range c.fleet.order {
 		for _, l := range c.converted[e].Losses {
-			field, _, _ := strings.Cut(l.Path, " ") // some have a detail
-			if !slices.Contains(demanded, field) && !slices.Contains(constraints, field) {
+			field, ok := c.lost(&l)
+			if !ok || !slices.Contains(demanded, field) && !slices.Contains(constraints, field) {
 				continue
 			}
 			unable = append(unable, e.id)
@@ -165,6 +168,20 @@ func (c *managedBackend) constrain() error {
 	}
 	c.route.Exclude = append(c.route.Exclude, unable...)
 	return nil
+}
+
+// lost returns the field that a conversion has lost. It returns false if the field has its effect in the gateway, or if the
+// loss is a detail that no client sees.
+func (c *managedBackend) lost(l *block.Loss) (field string, ok bool) {
+	field, detail, _ := strings.Cut(l.Path, " ")
+	root, _, _ := strings.Cut(field, ".")
+	switch {
+	case slices.Contains(c.hinted, root), root == "include", root == "logprobs" && c.logprobs != nil:
+		return "", false
+	case detail != "" && !slices.Contains(demanded, field): // the loss is described in words
+		return "", false
+	}
+	return field, true
 }
 
 // spelled returns the name that a demand has in the request.
@@ -187,11 +204,9 @@ func (c *managedBackend) hash() error {
 // dropped implements backend.
 func (c *managedBackend) dropped() (names []string) {
 	for _, l := range c.converted[c.place.engine].Losses {
-		root, _, _ := strings.Cut(l.Path, ".")
-		passed := slices.Contains(c.hinted, root) || root == "include" || c.logprobs != nil && root == "logprobs" // the gateway does it
-		if !passed && !slices.Contains(names, l.Path) {
-			names = append(names, l.Path)
-			c.g.opt.Logger.Debug("not converted", "request", c.id, "path", l.Path, "why", reason(l))
+		c.g.opt.Logger.Debug("not converted", "request", c.id, "path", l.Path, "why", reason(l))
+		if field, ok := c.lost(&l); ok && !slices.Contains(names, c.spelled(field)) {
+			names = append(names, c.spelled(field))
 		}
 	}
 	for _, x := range c.private() {
@@ -360,11 +375,7 @@ func (c *managedBackend) count(ctx context.Context) (n int64, err error) {
 	e := c.place.engine
 	defer func() { c.place.ticket.Cancel(time.Now()) }()
 	kind := e.kind.(upstream.Managed)
-	req, err := c.convert(e, true)
-	if err != nil {
-		return 0, err
-	}
-	hr, err := c.request(ctx, kind.CountPath(), req.Body)
+	hr, err := c.request(ctx, kind.CountPath(), c.converted[e].Body)
 	if err != nil {
 		return 0, err
 	}

@@ -330,6 +330,7 @@ func TestManagedDemands(t *testing.T) {
 		{2, upstream.Responses, "stop_sequences", []any{"x"}, "stop_sequences", ""},
 		{2, upstream.OpenAI, "container", "c1", "", "container"},
 		{0, upstream.OpenAI, "guided_regex", "a+", "", ""},
+		{0, upstream.Anthropic, "response_format", object{"type": "json_schema", "json_schema": object{"name": "n", "schema": object{"type": "object"}}}, "", ""},
 	} {
 		a := apiCases[c.api]
 		t.Run(a.name+" to "+c.kind.String()+" "+c.set, func(t *testing.T) {
@@ -387,6 +388,25 @@ func TestManagedPassthrough(t *testing.T) {
 			require.Empty(t, h.Get("Anthropic-Beta"))
 		}
 		require.Equal(t, []string{"service_tier", "store", ""}[i], head.Get("X-Weft-Dropped"))
+	}
+}
+
+// TestManagedStore checks that an endpoint gets the whole conversation of a request that continues a stored response.
+func TestManagedStore(t *testing.T) {
+	for _, k := range managedKinds {
+		e := newEndpoint(t, playing(k, lengthScene))
+		r := managed(t, k, func(o *serve.Options) { o.Store = storeOf(1 << 20) }, e)
+		_, _, text := send(t, r.url+"/v1/responses", `{"model":"m","input":"Begin."}`)
+		var first struct{ ID string }
+		require.NoError(t, json.Unmarshal([]byte(text), &first))
+		status, head, text := send(t, r.url+"/v1/responses", `{"model":"m","input":"Go on.","previous_response_id":"`+first.ID+`"}`)
+		require.Equal(t, 200, status, text)
+		require.NotContains(t, head.Get("X-Weft-Dropped"), "previous_response_id")
+		sent, _ := e.last(t)
+		require.NotContains(t, sent, "previous_response_id")
+		for _, has := range []string{"Begin.", "Half an ans", "Go on."} {
+			require.Contains(t, sent, has)
+		}
 	}
 }
 
