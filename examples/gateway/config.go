@@ -36,6 +36,7 @@ import (
 //	  - {kind: embedded, url: local, name: spare}
 //	deployments:
 //	  - {model: openai/gpt-oss-20b, model_dir: /models/gpt-oss, engines: [{url: "http://gpu3:8000"}]}
+//	  - {model: sonnet, engines: [{kind: anthropic, url: "https://api.anthropic.com", model: claude-sonnet-4-5}]}
 //	tenants:
 //	  - {name: ops, keys: [sk-ops], policy: {max_priority: 10, trust: [tier]}, limits: {requests_per_minute: 600}}
 type config struct {

@@ -54,7 +54,7 @@ func (p *program) discover(ctx context.Context, c *config) (probed, error) {
 		case err != nil && e.Kind == "":
 			faults = append(faults, fmt.Errorf("cannot ask the engine what it is: %w\nStart it first, or describe it with -engine vllm=%s, -model and -model-dir", err, e.URL))
 			continue
-		case err != nil && p.strict:
+		case err != nil && p.strict && !(e.managed() && isNotFound(err)): // endpoints need not list their models
 			faults = append(faults, err)
 			continue
 		case err != nil:
@@ -98,6 +98,12 @@ func (e *engineConfig) kind() upstream.Kind {
 	}
 	k, _ := upstream.Lookup(e.Kind)
 	return k
+}
+
+// isNotFound reports whether an engine has refused a request because it has no such endpoint.
+func isNotFound(err error) bool {
+	refused, ok := errors.AsType[*apierr.Error](err)
+	return ok && refused.Why == event.NotFound
 }
 
 // ask asks an engine what it is.
@@ -296,7 +302,7 @@ func (c *config) checkAgain(e engineConfig, tok *tokenizers.Tokenizer) func(cont
 	now.BlockSize, now.ModelDir = cmp.Or(now.BlockSize, serve.DefaultBlockSize), cmp.Or(now.ModelDir, "mini")
 	return func(ctx context.Context) error {
 		engine, err := e.ask(ctx)
-		if refused, ok := errors.AsType[*apierr.Error](err); ok && refused.Why == event.NotFound {
+		if isNotFound(err) {
 			return nil
 		}
 		if err == nil {

@@ -76,6 +76,17 @@ func TestManaged(t *testing.T) {
 	require.Empty(t, keys[2], "the vendor's key is for the vendor")
 }
 
+// The check of the configuration accepts an endpoint that lists no models, but not one that refuses the key.
+func TestManagedCheck(t *testing.T) {
+	status := http.StatusNotFound
+	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
+	defer up.Close()
+	args := []string{"-check", "-model", "m", "-engine", "openai=" + up.URL}
+	require.NoError(t, run(t.Context(), args, io.Discard, io.Discard, nil))
+	status = http.StatusUnauthorized
+	require.ErrorContains(t, run(t.Context(), args, io.Discard, io.Discard, nil), "does not accept the key")
+}
+
 func TestManagedErrors(t *testing.T) {
 	for _, c := range []struct {
 		args []string
