@@ -296,6 +296,8 @@ Engine kinds:
             Otherwise its cache is predicted from the prompts that were sent to it.
   llamacpp  llama.cpp's server. It gets a request for each of its slots at the same time; more wait in the gateway.
             -model-dir is the directory with the tokenizer and the template that its GGUF file was made from.
+  ollama    Ollama, which gets text instead of token ids, with the restrictions in examples/README.md. The model is loaded at the
+            start. -model-dir as for llamacpp.
   sglang    SGLang, whose cache events are those of the kind vllm.
   embedded  examples/engine, which reports its cache events. The URL local starts one in this process.
   openai    an endpoint with the Chat Completions API: OpenAI's, OpenRouter's, the one of an engine or of another gateway.
@@ -308,7 +310,7 @@ engines, model records, tenants, policies and the hints of each engine, as examp
 engines, compares, reports what is wrong, and exits.
 
 Environment:
-  VLLM_API_KEY, LLAMA_API_KEY, SGLANG_API_KEY
+  VLLM_API_KEY, LLAMA_API_KEY, OLLAMA_API_KEY, SGLANG_API_KEY
                       bearer token for engines of the kinds vllm, llamacpp and sglang
   OPENAI_API_KEY, ANTHROPIC_API_KEY
                       keys for api.openai.com and api.anthropic.com. No other endpoint gets them; see key_env

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -16,9 +17,11 @@ import (
 	"github.com/weft-go/weft/examples/engine/upstream"
 	"github.com/weft-go/weft/examples/gateway/serve"
 	"github.com/weft-go/weft/examples/internal/cli"
+	"github.com/weft-go/weft/parsers"
 	"github.com/weft-go/weft/protocols/apierr"
 	"github.com/weft-go/weft/protocols/event"
 	"github.com/weft-go/weft/tokenizers"
+	"github.com/weft-go/weft/tokenizers/prompt"
 )
 
 // This file asks the engines what they are, fills in the settings that are not configured, and refuses a configuration
@@ -45,7 +48,7 @@ func (p *program) discover(ctx context.Context, c *config) (probed, error) {
 		if e.managed() {
 			c.Model = cmp.Or(c.Model, e.Model)
 		}
-		engine, err := e.ask(ctx)
+		engine, err := e.ask(ctx, c.Model)
 		e.Asked = !e.managed()
 		switch {
 		case errors.Is(err, errNoKey):
@@ -106,8 +109,8 @@ func isNotFound(err error) bool {
 	return ok && refused.Why == event.NotFound
 }
 
-// ask asks an engine what it is.
-func (e *engineConfig) ask(ctx context.Context) (*upstream.Engine, error) {
+// ask asks an engine what it is. One that loads models on demand loads the given one, or its first one.
+func (e *engineConfig) ask(ctx context.Context, model string) (*upstream.Engine, error) {
 	key, err := e.key()
 	if err != nil {
 		return nil, err
@@ -115,7 +118,11 @@ func (e *engineConfig) ask(ctx context.Context) (*upstream.Engine, error) {
 	if m, ok := e.kind().(upstream.Managed); ok {
 		return m.Ask(ctx, e.URL, key)
 	}
-	return upstream.Ask(ctx, e.URL, key)
+	engine, err := upstream.Ask(ctx, e.URL, key)
+	if err == nil {
+		err = engine.Load(ctx, cmp.Or(model, engine.Models[0].ID))
+	}
+	return engine, err
 }
 
 var errNoKey = errors.New("the environment variable with the key is not set")
@@ -278,15 +285,23 @@ func hasTokenizer(dir string) bool {
 const probeText = "Hello, world!  3.14159 items\n\n\tdef f(x): return x**2  # naïve — 你好 🙂 <|x|>"
 
 // checkTokens compares the tokenizer with the tokenizer of each engine.
-func (found probed) checkTokens(ctx context.Context, c *config, tok *tokenizers.Tokenizer) error {
-	ours := tok.AppendEncode(nil, probeText)
+func (found probed) checkTokens(ctx context.Context, c *config, tok *tokenizers.Tokenizer, log *slog.Logger) error {
 	for _, e := range found {
+		ours := tok.AppendEncode(nil, probeText)
 		ids, err := e.Tokenize(ctx, c.Model, probeText)
+		text := e.Kind != nil && e.Kind.Traits().Text
 		if errors.Is(err, errors.ErrUnsupported) {
+			if text {
+				log.Warn("the engine gets text, and its tokenizer cannot be compared", "engine", e.URL, "err", err)
+			}
 			continue
 		}
 		if err != nil {
 			return err
+		}
+		if text { // output follows
+			ids = ids[:min(len(ids), len(ours)-1)]
+			ours = ours[:len(ours)-1]
 		}
 		if !slices.Equal(ids, ours) {
 			return fmt.Errorf("the tokenizer in %s differs from the tokenizer of the engine %s: a text has the ids %v there and %v here", cmp.Or(c.ModelDir, "mini"), e.URL, clip(ids), clip(ours))
@@ -295,20 +310,32 @@ func (found probed) checkTokens(ctx context.Context, c *config, tok *tokenizers.
 	return nil
 }
 
+// omitted returns the markers of the model's family that an engine that returns text omits, because they are special tokens.
+func omitted(m *prompt.Model) (list []string) {
+	if g, _ := parsers.Default().Lookup(m.Family()); g != nil {
+		for _, marker := range g.Markers() {
+			if id, ok := m.Tokenizer().TokenID(marker.Text); ok && m.Tokenizer().IsSpecial(id) {
+				list = append(list, marker.Text)
+			}
+		}
+	}
+	return list
+}
+
 // checkAgain returns the function that compares an engine with the configuration, which discover has completed. As at the
 // start, an engine need not tell what it is.
 func (c *config) checkAgain(e engineConfig, tok *tokenizers.Tokenizer) func(context.Context) error {
 	now := *c
 	now.BlockSize, now.ModelDir = cmp.Or(now.BlockSize, serve.DefaultBlockSize), cmp.Or(now.ModelDir, "mini")
 	return func(ctx context.Context) error {
-		engine, err := e.ask(ctx)
+		engine, err := e.ask(ctx, now.Model)
 		if isNotFound(err) {
 			return nil
 		}
 		if err == nil {
 			one, all := e, now
 			one.Found = nil
-			err = cmp.Or(one.complete(engine), all.complete(engine, &now), probed{engine}.checkTokens(ctx, &now, tok))
+			err = cmp.Or(one.complete(engine), all.complete(engine, &now), probed{engine}.checkTokens(ctx, &now, tok, slog.New(slog.DiscardHandler)))
 			if err == nil && e.Found != nil && one.Found != e.Found {
 				err = fmt.Errorf("the engine %s no longer has the endpoint %s with the defaults that it had: send SIGHUP, or start it as before", e.URL, e.Found.Traits().Path)
 			}

@@ -137,6 +137,46 @@ func TestDiscoverTokens(t *testing.T) {
 	require.ErrorContains(t, c.checkAgain(e, mini.Load())(t.Context()), "no longer has the endpoint /inference/v1/generate")
 }
 
+// An Ollama loads the model, whose window counts. What text cannot have is in the log.
+func TestDiscoverOllama(t *testing.T) {
+	dir := t.TempDir()
+	modelFiles(t, dir)
+	ids := func(text string) []uint32 { return append(exact(text), 7) }
+	mux := http.NewServeMux()
+	mux.HandleFunc("/v1/models", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"data":[{"id":"tiny:1b","owned_by":"library"}]}`)
+	})
+	mux.HandleFunc("/api/ps", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"models":[{"name":"tiny:1b","context_length":2048}]}`)
+	})
+	mux.HandleFunc("/api/generate", func(w http.ResponseWriter, r *http.Request) {
+		var req struct{ Prompt string }
+		json.NewDecoder(r.Body).Decode(&req)
+		json.NewEncoder(w).Encode(map[string]any{"done": true, "context": ids(req.Prompt)})
+	})
+	engine := httptest.NewServer(mux)
+	defer engine.Close()
+	check := func(more ...string) (string, error) {
+		var log bytes.Buffer
+		err := run(t.Context(), append([]string{"-engine", engine.URL, "-model-dir", dir, "-check"}, more...), io.Discard, &log, nil)
+		return log.String(), err
+	}
+	log, err := check("-tool-call-parser", "hermes")
+	require.NoError(t, err)
+	require.Contains(t, log, "kind=ollama")
+	require.Contains(t, log, "window=2048")
+	require.Contains(t, log, "omits markers of the family from its output")
+	_, err = check("-tool-call-parser", "hermes", "-max-model-len", "4096")
+	require.ErrorContains(t, err, "takes 2048 tokens")
+	ids = func(string) []uint32 { return []uint32{1, 2} }
+	_, err = check("-tool-call-parser", "hermes")
+	require.ErrorContains(t, err, "differs from the tokenizer of the engine")
+	ids = func(string) []uint32 { return nil }
+	log, err = check("-tool-call-parser", "hermes")
+	require.NoError(t, err)
+	require.Contains(t, log, "its tokenizer cannot be compared")
+}
+
 // What contradicts an engine is an error that says both sides and what to do.
 func TestDiscoverErrors(t *testing.T) {
 	t.Setenv("HF_HUB_CACHE", t.TempDir())

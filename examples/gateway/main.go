@@ -354,7 +354,7 @@ func (p *program) deploy(ctx context.Context, c *config, g *generation, used map
 		if prompts, err = p.model(c, used); err != nil {
 			return nil, err
 		}
-		if err := found.checkTokens(ctx, c, prompts.Tokenizer()); err != nil {
+		if err := found.checkTokens(ctx, c, prompts.Tokenizer(), p.log); err != nil {
 			return nil, err
 		}
 	}
@@ -375,6 +375,11 @@ func (p *program) deploy(ctx context.Context, c *config, g *generation, used map
 		}
 		if e.kind() == nil {
 			return nil, cli.OneOf("engine kind", e.Kind, kinds()...)
+		}
+		if e.kind().Traits().Text {
+			if list := omitted(prompts); len(list) > 0 {
+				p.log.Warn("the engine omits markers of the family from its output", "engine", name, "family", prompts.Family(), "markers", list)
+			}
 		}
 		if len(e.Adapters) > 0 && e.Kind != "vllm" {
 			return nil, cli.Usagef("config: engine %q: only engines of the kind vllm have adapters", name)

@@ -65,6 +65,20 @@ func (m *Model) Constraint(req *block.Request, p *Prompt) (*Constraint, error) {
 // constraints that differ only in token ids. SGLang takes it as a string, the sampling parameter structural_tag.
 func (c *Constraint) StructuralTag() []byte { return c.tag }
 
+// JSONSchema returns the schema that the output must match from its beginning, for engines that enforce nothing else, such as
+// Ollama: reasoning before it is then impossible. The error is an *[apierr.Error] of class Invalid for any other demand.
+func (c *Constraint) JSONSchema() (json.RawMessage, error) {
+	list := []format{*c.root}
+	if c.root.Type == "sequence" {
+		list = c.root.Elements
+	}
+	list = slices.DeleteFunc(slices.Clone(list), func(f format) bool { return f.Type == "optional" })
+	if len(list) != 1 || list[0].Type != "json_schema" || list[0].Schema[0] != '{' {
+		return nil, unforced("", "the engine enforces only a JSON schema of the whole output")
+	}
+	return list[0].Schema, nil
+}
+
 // format is a part of a constraint. It has the fields of a structural tag.
 type format struct {
 	Type     string          `json:"type"`

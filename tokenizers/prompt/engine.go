@@ -87,6 +87,19 @@ func (d *Decoder) AppendRequest(dst []byte, model string) []byte {
 	return append(d.prompt.AppendIDs(dst), '}')
 }
 
+// PlainText returns a text that is encoded to the ids of the prompt, for engines that get only text and read special tokens in it.
+// ok is false if there is none: for example, if a message spells a special token, which is text in the ids.
+func (p *Prompt) PlainText() (text string, ok bool) {
+	ids := p.IDs()
+	if p.model.cache == nil {
+		return p.Text, false
+	}
+	if text = p.Text; text == "" {
+		text = string(p.model.tok.AppendDecode(nil, ids, false)) // of Model.Raw
+	}
+	return text, slices.Equal(ids, p.model.cache.AppendEncode(nil, p.Namespace, text))
+}
+
 // AppendIDs appends the token ids of the prompt to dst, as an array in JSON. With a [Memo], ids that the prompt shares with
 // the one before are copied in that form.
 func (p *Prompt) AppendIDs(dst []byte) []byte {

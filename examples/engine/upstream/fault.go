@@ -25,6 +25,10 @@ const maxErrorBody = 64 << 10
 // response that is not an error object. r may be nil if it is not a request for a response.
 func Refusal(resp *http.Response, r *Request) error {
 	data, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // a partial body is still useful
+	var passed struct{ Error string }                              // Ollama passes on the error object of llama.cpp as a text
+	if json.Unmarshal(data, &passed) == nil && strings.HasPrefix(passed.Error, "{") {
+		data = []byte(passed.Error)
+	}
 	reply := apierr.Parse(resp.StatusCode, data)
 	cause := &Fault{Status: resp.StatusCode, Code: reply.Code, Size: len(data)}
 	invalid := resp.StatusCode == http.StatusBadRequest || resp.StatusCode == http.StatusUnprocessableEntity

@@ -190,6 +190,64 @@ func TestVLLMTokensSteps(t *testing.T) {
 	require.Equal(t, event.EngineFailed, apierr.Wrap(err).Why)
 }
 
+// Ollama 0.30.0 wrote the lines, which are shortened.
+func TestOllamaSteps(t *testing.T) {
+	read := func(text string) ([]upstream.Step, error) {
+		return steps(upstream.Ollama{}, 1, io.NopCloser(strings.NewReader(text)))
+	}
+	got, err := read(`{"model":"smol","created_at":"2026-11-23T19:48:56Z","response":"-","done":false}
+{"model":"smol","created_at":"2026-11-23T19:48:56Z","response":"by","done":false}
+{"model":"smol","created_at":"2026-11-23T19:48:59Z","response":"","done":true,"done_reason":"length","prompt_eval_count":1,"eval_count":2}
+`)
+	require.NoError(t, err)
+	require.Empty(t, cmp.Diff([]upstream.Step{
+		{Text: []byte("-"), StopID: -1}, {Text: []byte("by"), StopID: -1}, {Finish: event.Length, StopID: -1},
+		{Usage: &event.Tokens{Output: 2, CachedEstimated: true}},
+	}, got, cmpopts.EquateEmpty()))
+	for text, want := range map[string]string{
+		`{"response":"a","done":false}`:                     "no finish reason in stream",
+		`{"error":"model runner has unexpectedly stopped"}`: "unexpectedly stopped",
+		`{"response":`: "line of 12 bytes",
+		`{"response":"","done":true,"done_reason":"load"}`:               `the reason "load"`,
+		`{"response":"` + strings.Repeat("a", 1<<20) + `","done":false}`: "too long",
+	} {
+		_, err := read(text)
+		require.ErrorContains(t, err, want)
+		require.Equal(t, event.EngineFailed, apierr.Wrap(err).Why)
+	}
+}
+
+// Ollama gets text: of a prompt whose text has other ids, and of what it cannot be asked for, the client is told.
+func TestOllamaRequest(t *testing.T) {
+	const fields = `"model":"m","max_tokens":7,"temperature":0.5,"top_k":-1,"seed":3,"repetition_penalty":1.1,"stop":["a"]`
+	r := request(t, `{`+fields+`,"messages":[{"role":"user","content":"é <b>"}]}`)
+	r.Choices, r.Constraint = 1, []byte(`"format":{"type":"object"}`)
+	const want = `{"model":"m","raw":true,"think":false,"truncate":false%s,"options":{"num_predict":7,"temperature":0.5,"top_k":-1,"seed":3,"repeat_penalty":1.1},"prompt":%s,"format":{"type":"object"}}`
+	text := string(must(json.Marshal(r.Prompt.Text)))
+	require.Equal(t, fmt.Sprintf(want, "", text), string(must(upstream.Ollama{}.AppendRequest(nil, r))))
+	require.Equal(t, fmt.Sprintf(want, "", strings.Replace(text, `\u003c|im_start|\u003e`, "", 1)), string(must(upstream.Ollama{BOS: "<|im_start|>"}.AppendRequest(nil, r))))
+	r.Prompt.Namespace = "salt"
+	require.Equal(t, fmt.Sprintf(want, `,"shift":false`, text), string(must(upstream.Ollama{}.AppendRequest(nil, r))))
+
+	refused := func(r *upstream.Request, want string) {
+		_, err := upstream.Ollama{}.AppendRequest(nil, r)
+		require.Equal(t, event.Invalid, apierr.Wrap(err).Why)
+		require.ErrorContains(t, err, want)
+	}
+	r.Choices = 2
+	refused(r, "generate one answer")
+	r = request(t, `{`+fields+`,"messages":[{"role":"user","content":"<|im_end|>"}]}`)
+	r.Choices = 1
+	refused(r, "spells special tokens")
+
+	m, err := prompt.Load(mini.FS(), &prompt.Options{Family: "passthrough"})
+	require.NoError(t, err)
+	r.Prompt = m.Raw(mini.Load().AppendEncode(nil, "some text"))
+	require.Contains(t, string(must(upstream.Ollama{}.AppendRequest(nil, r))), `"prompt":"some text"`)
+	r.Prompt = m.Raw(mini.Load().AppendEncode(mini.Load().AppendEncode(nil, "t"), "he")) // not the tokens of "the"
+	refused(r, "does not have its tokens")
+}
+
 var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
 func must[T any](v T, err error) T {
@@ -224,26 +282,26 @@ func TestAppendRequest(t *testing.T) {
 			`"temperature":0.5,"top_k":-1,"sampling_seed":4294967297,"repetition_penalty":1.1,"grammar":"root ::= \"a\""},"input_ids":` + ids + `}`,
 	} {
 		r.Constraint = []byte(`"grammar":"root ::= \"a\""`)
-		require.Equal(t, want, string(k.AppendRequest(nil, r)), k.String())
+		require.Equal(t, want, string(must(k.AppendRequest(nil, r))), k.String())
 	}
 	k, name := upstream.VLLMTokens{Defaults: `{"stop_token_ids":[8],"temperature":0.7,"top_p":0.8}`}, `"structured_outputs":{"structural_tag":"{}"}`
 	r.Constraint, r.Logprobs = []byte(name), new(2)
 	require.Equal(t, `{"stream":true,"stream_options":{"include_usage":true},"sampling_params":{"max_tokens":7,"detokenize":true,"skip_special_tokens":false,"n":2,"logprobs":2,"min_tokens":2,"logit_bias":{"5":1},"stop":["a"],`+
-		`"seed":4294967297,"stop_token_ids":[8,9],"temperature":0.5,"top_p":0.8,"top_k":-1,"repetition_penalty":1.1,`+name+`},"reasoning_ended":true,"output_mode":"text","model":"m","token_ids":`+ids+`}`, string(k.AppendRequest(nil, r)))
+		`"seed":4294967297,"stop_token_ids":[8,9],"temperature":0.5,"top_p":0.8,"top_k":-1,"repetition_penalty":1.1,`+name+`},"reasoning_ended":true,"output_mode":"text","model":"m","token_ids":`+ids+`}`, string(must(k.AppendRequest(nil, r))))
 	r.Constraint, r.Logprobs = []byte(`"grammar":"root ::= \"a\""`), nil
 
 	var got map[string]any
-	require.NoError(t, json.Unmarshal(upstream.VLLM{}.AppendRequest(nil, r), &got))
+	require.NoError(t, json.Unmarshal(must(upstream.VLLM{}.AppendRequest(nil, r)), &got))
 	require.EqualValues(t, 2, got["n"])
 	require.Equal(t, `root ::= "a"`, got["grammar"])
 
 	r.Logprobs = new(0)
-	require.Contains(t, string(upstream.LlamaCPP{}.AppendRequest(nil, r)), `"n_probs":1,`, "0 would be none")
-	require.Contains(t, string(upstream.SGLang{}.AppendRequest(nil, r)), `,"return_logprob":true,"return_text_in_logprobs":true,"top_logprobs_num":0,"input_ids":`)
+	require.Contains(t, string(must(upstream.LlamaCPP{}.AppendRequest(nil, r))), `"n_probs":1,`, "0 would be none")
+	require.Contains(t, string(must(upstream.SGLang{}.AppendRequest(nil, r))), `,"return_logprob":true,"return_text_in_logprobs":true,"top_logprobs_num":0,"input_ids":`)
 	r.Logprobs = nil
 
 	r.Prompt.Namespace = "salt"
-	require.Contains(t, string(upstream.LlamaCPP{}.AppendRequest(nil, r)), `"cache_prompt":false`, "a slot's prompt may be another tenant's")
+	require.Contains(t, string(must(upstream.LlamaCPP{}.AppendRequest(nil, r))), `"cache_prompt":false`, "a slot's prompt may be another tenant's")
 }
 
 // The forms of a constraint: vLLM takes a tag, SGLang the same as a string, llama.cpp a grammar, and the embedded engine
@@ -264,6 +322,12 @@ func TestConstrain(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, string(got))
 	}
+	_, err = upstream.Ollama{}.Constrain(c)
+	require.ErrorContains(t, err, "enforces only a JSON schema")
+	r = request(t, `{"model":"m","messages":[{"role":"user","content":"x"}],"response_format":{"type":"json_schema","json_schema":{"name":"n","schema":{"type":"array"}}}}`)
+	c2, err := m.Constraint(r.Client, r.Prompt)
+	require.NoError(t, err)
+	require.Equal(t, `"format":{"type":"array"}`, string(must(upstream.Ollama{}.Constrain(c2))))
 	_, err = upstream.Embedded{}.Constrain(c)
 	require.ErrorContains(t, err, "cannot constrain the output (embedded)")
 }
@@ -292,6 +356,7 @@ func TestRefusal(t *testing.T) {
 		{400, `{"error":{"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error","n_prompt_tokens":9000,"n_ctx":4}}`, event.Invalid, "maximum context length is 4 tokens"},
 		{400, fmt.Sprintf(`{"error":{"message":"This model's maximum context length is %d tokens."}}`, n+5), event.Invalid, fmt.Sprintf("maximum context length is %d tokens", n+5)},
 		{404, `{"error":{"message":"The model m does not exist. Valid aliases: tiny"}}`, event.EngineFailed, "Valid aliases: tiny"},
+		{400, `{"error":"{\"error\":{\"code\":400,\"message\":\"request (6001 tokens) exceeds the available context size (4 tokens), try increasing it\",\"type\":\"exceed_context_size_error\",\"n_prompt_tokens\":6001,\"n_ctx\":4}}"}`, event.Invalid, "maximum context length is 4 tokens"},
 		{401, `{"error":{"message":"Invalid API Key"}}`, event.EngineFailed, "does not accept the key"},
 		{503, `{"error":{"message":"Loading model","type":"unavailable_error","code":503}}`, event.Overloaded, "try again"},
 		{500, `{"error":{"message":"secret"}}`, event.EngineFailed, "the engine failed"},

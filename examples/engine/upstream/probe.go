@@ -59,7 +59,7 @@ type Source struct {
 // timeout limits each request, and maxBody the bytes of a response.
 const (
 	timeout = 30 * time.Second // a busy vLLM takes seconds
-	maxBody = 16 << 20
+	maxBody = 64 << 20         // an Ollama shows the vocabulary
 )
 
 // Ask asks the engine at a base address, with or without /v1. key is sent as a bearer token if it is not empty. It sends
@@ -119,6 +119,21 @@ var ErrKey = errors.New("the engine does not accept the key")
 func (e *Engine) get(ctx context.Context, path string, to any) error {
 	body, err := e.do(ctx, http.MethodGet, path, nil)
 	if err == nil {
+		err = json.Unmarshal(body, to)
+	}
+	if err != nil {
+		return fmt.Errorf("probe: %s%s: %w", e.URL, path, err)
+	}
+	return nil
+}
+
+// post sends a JSON value and reads another one into to unless it is nil.
+func (e *Engine) post(ctx context.Context, path string, value, to any) error {
+	body, err := json.Marshal(value)
+	if err == nil {
+		body, err = e.do(ctx, http.MethodPost, path, body)
+	}
+	if err == nil && to != nil {
 		err = json.Unmarshal(body, to)
 	}
 	if err != nil {
@@ -208,20 +223,23 @@ func (e *Engine) reach(address string) string {
 }
 
 // Tokenize returns the token ids that the engine has for a text, without special tokens around it, or an error that
-// matches [errors.ErrUnsupported] if it has no endpoint for that.
+// matches [errors.ErrUnsupported] if it has no endpoint for that. For an Ollama, the ids of a token of output follow, and may
+// have become one with the last ids of the text.
 func (e *Engine) Tokenize(ctx context.Context, model, text string) ([]uint32, error) {
 	defer e.client.CloseIdleConnections()
-	body, err := json.Marshal(map[string]any{"model": model, "prompt": text, "content": text, "add_special_tokens": false, "add_special": false})
-	if err != nil {
-		return nil, err
+	path, body := "/tokenize", map[string]any{"model": model, "prompt": text, "content": text, "add_special_tokens": false, "add_special": false}
+	if _, ok := e.Kind.(Ollama); ok { // it has no endpoint for that, but returns the ids of prompt and output
+		path, body = "/api/generate", map[string]any{
+			"model": model, "prompt": text, "template": "{{ .Prompt }}", "stream": false, "think": false, "truncate": false,
+			"options": map[string]any{"num_predict": 1},
+		}
 	}
-	out, err := e.do(ctx, http.MethodPost, "/tokenize", body)
-	var reply struct{ Tokens []uint32 }
-	if err == nil {
-		err = json.Unmarshal(out, &reply)
+	var reply struct{ Tokens, Context []uint32 }
+	if err := e.post(ctx, path, body, &reply); err != nil {
+		return nil, fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("probe: %s/tokenize: %w: %w", e.URL, errors.ErrUnsupported, err)
+	if reply.Tokens == nil && reply.Context == nil {
+		return nil, fmt.Errorf("probe: %s%s: no ids: %w", e.URL, path, errors.ErrUnsupported)
 	}
-	return reply.Tokens, nil
+	return append(reply.Tokens, reply.Context...), nil
 }

@@ -3,6 +3,7 @@
 package upstream_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -87,6 +88,58 @@ func TestAskForbidden(t *testing.T) {
 	e, err := upstream.Ask(t.Context(), s.URL, "key")
 	require.NoError(t, err)
 	require.Equal(t, upstream.VLLM{}, e.Kind)
+}
+
+// Ollama 0.30.0 responds so, at greater length.
+func TestAskOllama(t *testing.T) {
+	adds, loaded := "", 0
+	mux := http.NewServeMux()
+	reply := func(pattern, text string) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, text) })
+	}
+	reply("GET /v1/models", `{"object":"list","data":[{"id":"other:7b","object":"model","created":1,"owned_by":"library"},{"id":"smol:latest","object":"model","created":1,"owned_by":"library"}]}`)
+	reply("GET /api/version", `{"version":"0.30.0"}`)
+	mux.HandleFunc("GET /api/ps", func(w http.ResponseWriter, _ *http.Request) {
+		if loaded > 0 {
+			fmt.Fprint(w, `{"models":[{"name":"smol:latest","model":"smol:latest","expires_at":"2026-11-23T19:53:59Z","size_vram":0,"context_length":4096}]}`)
+		}
+	})
+	mux.HandleFunc("POST /api/show", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, `{"template":"x","model_info":{"general.architecture":"llama",%s"tokenizer.ggml.bos_token_id":1,"tokenizer.ggml.model":"gpt2","tokenizer.ggml.tokens":["<unk>","<s>","</s>"]}}`, adds)
+	})
+	mux.HandleFunc("POST /api/generate", func(w http.ResponseWriter, r *http.Request) {
+		var body struct{ Model, Prompt, Template string }
+		json.NewDecoder(r.Body).Decode(&body)
+		switch {
+		case body.Model != "smol:latest":
+			w.WriteHeader(404)
+			fmt.Fprint(w, `{"error":"model 'nope' not found"}`)
+		case body.Prompt == "":
+			loaded++
+			fmt.Fprint(w, `{"model":"smol:latest","response":"","done":true,"done_reason":"load"}`)
+		case body.Template == "{{ .Prompt }}":
+			fmt.Fprint(w, `{"model":"smol:latest","response":" I","done":true,"done_reason":"length","context":[4093,198,339],"prompt_eval_count":7,"eval_count":1}`)
+		}
+	})
+	s := httptest.NewServer(mux)
+	defer s.Close()
+	for fields, want := range map[string]upstream.Kind{
+		`"tokenizer.ggml.add_bos_token":true,`:  upstream.Ollama{BOS: "<s>"},
+		`"tokenizer.ggml.add_bos_token":false,`: upstream.Ollama{},
+		``:                                      upstream.Ollama{},
+	} {
+		adds, loaded = fields, 0
+		e, err := upstream.Ask(t.Context(), s.URL, "")
+		require.NoError(t, err)
+		require.Equal(t, upstream.Ollama{}, e.Kind)
+		require.NoError(t, e.Load(t.Context(), "nope"))
+		require.NoError(t, e.Load(t.Context(), "smol:latest"))
+		require.Equal(t, 1, loaded)
+		require.Equal(t, []any{want, "0.30.0", []upstream.Model{{ID: "other:7b"}, {ID: "smol:latest", Window: 4096}}}, []any{e.Kind, e.Version, e.Models})
+		ids, err := e.Tokenize(t.Context(), "smol:latest", "x")
+		require.NoError(t, err)
+		require.Equal(t, []uint32{4093, 198, 339}, ids)
+	}
 }
 
 // The embedded engine tells the same.

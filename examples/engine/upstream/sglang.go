@@ -47,7 +47,7 @@ type sglangParams struct {
 }
 
 // AppendRequest implements Kind.
-func (SGLang) AppendRequest(dst []byte, r *Request) []byte {
+func (SGLang) AppendRequest(dst []byte, r *Request) ([]byte, error) {
 	s := r.Client.Params().Sampling
 	params := sglangParams{
 		Limit: r.Decoder.Limit(), IgnoreEOS: s.IgnoreEOS, MinTokens: r.Client.Field("min_tokens"), LogitBias: r.Client.Field("logit_bias"),
@@ -65,7 +65,7 @@ func (SGLang) AppendRequest(dst []byte, r *Request) []byte {
 	if r.Logprobs != nil {
 		dst = fmt.Appendf(dst, `,"return_logprob":true,"return_text_in_logprobs":true,"top_logprobs_num":%d`, *r.Logprobs)
 	}
-	return append(r.Prompt.AppendIDs(append(dst, `,"input_ids":`...)), '}')
+	return append(r.Prompt.AppendIDs(append(dst, `,"input_ids":`...)), '}'), nil
 }
 
 // Constrain implements Kind. SGLang takes the tag as a string.

@@ -46,12 +46,17 @@ const (
 	maxDrain  = 4 << 10 // bytes
 )
 
-// readStream returns the steps of an engine's stream of server-sent events with n choices and closes it. decode appends the
-// steps of the data of an event. A step is valid until the next one. A pause precedes each read, so that a consumer can
+// readStream returns the steps of an engine's stream of server-sent events. See readEvents.
+func readStream(body io.ReadCloser, n int, decode func(dst []Step, data []byte) ([]Step, error)) iter.Seq2[Step, error] {
+	return readEvents(body, n, new(sse.Reader).Events, decode)
+}
+
+// readEvents returns the steps of an engine's stream with n choices and closes it. events returns the events of a stream, and
+// decode appends the steps of the data of an event. A step is valid until the next one. A pause precedes each read, so that a consumer can
 // collect the output of all events that arrived together. The sequence ends at [DONE], or after the usage if all choices
 // have ended, whether or not the engine closes the stream. It ends with an error if the stream breaks or ends before
 // each choice has a finish reason.
-func readStream(body io.ReadCloser, n int, decode func(dst []Step, data []byte) ([]Step, error)) iter.Seq2[Step, error] {
+func readEvents(body io.ReadCloser, n int, events func(io.Reader) iter.Seq2[sse.Event, error], decode func(dst []Step, data []byte) ([]Step, error)) iter.Seq2[Step, error] {
 	return func(yield func(Step, error) bool) {
 		defer body.Close()
 		finished := make([]bool, n)
@@ -63,7 +68,7 @@ func readStream(body io.ReadCloser, n int, decode func(dst []Step, data []byte) 
 			stopped = !yield(Step{Pause: true}, nil)
 			return !stopped
 		}}
-		for ev, err := range new(sse.Reader).Events(src) {
+		for ev, err := range events(src) {
 			if stopped {
 				return
 			}

@@ -7,11 +7,12 @@
 //	VLLMTokens  /inference/v1/generate of a vLLM that has it
 //	LlamaCPP    /completion of llama.cpp's server
 //	SGLang      /generate of SGLang
+//	Ollama      /api/generate of Ollama, with text instead of token ids
 //	Embedded    examples/engine, which has vLLM's endpoint and does not constrain its output
 //	Managed     endpoints that have one of the three APIs themselves: OpenAI, Anthropic, and servers with their APIs
 //
 // All kinds but Managed implement [TokenKind]: their engines get prompts as token ids and return the ids of the output,
-// because only ids distinguish a marker from text that looks like one.
+// because only ids distinguish a marker from text that looks like one. Ollama has no ids, and restrictions for that.
 package upstream
 
 import (
@@ -34,11 +35,12 @@ type Kind interface {
 	Probe(ctx context.Context, e *Engine) error
 }
 
-// A TokenKind is a kind of engine that gets prompts as token ids.
+// A TokenKind is a kind of engine that continues a prompt, normally token ids.
 type TokenKind interface {
 	Kind
-	// AppendRequest appends the body of a request, a JSON object.
-	AppendRequest(dst []byte, r *Request) []byte
+	// AppendRequest appends the body of a request, a JSON object. The error is an *apierr.Error of class Invalid if engines
+	// of the kind cannot be asked for it.
+	AppendRequest(dst []byte, r *Request) ([]byte, error)
 	// Constrain returns the field of the body that holds the output to c, without a comma. The error is an *apierr.Error
 	// of class Invalid if engines of the kind cannot enforce c.
 	Constrain(c *prompt.Constraint) ([]byte, error)
@@ -54,6 +56,7 @@ type Traits struct {
 	KeyEnv string   // environment variable with the engine's key
 	Host   string   // the only host that gets that key; "" means any
 	Hints  string   // dialect of its hints, one of package intent; "" if it takes none
+	Text   bool     // it gets prompts and returns output as text, in which special tokens are missing
 	Probs  bool     // it reports log probabilities
 	Stops  bool     // it applies stop strings and stop tokens, and reports which one ended the output
 	Drops  []string // fields of clients' requests that have no effect
@@ -72,7 +75,7 @@ type Request struct {
 
 // Kinds returns all kinds that can be configured.
 func Kinds() []Kind {
-	return []Kind{VLLM{}, LlamaCPP{}, SGLang{}, Embedded{}, OpenAI, Anthropic, Responses}
+	return []Kind{VLLM{}, LlamaCPP{}, SGLang{}, Ollama{}, Embedded{}, OpenAI, Anthropic, Responses}
 }
 
 // Lookup returns the kind with a name.

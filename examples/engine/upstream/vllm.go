@@ -27,7 +27,7 @@ func (VLLM) Traits() Traits {
 }
 
 // AppendRequest implements Kind.
-func (VLLM) AppendRequest(dst []byte, r *Request) []byte {
+func (VLLM) AppendRequest(dst []byte, r *Request) ([]byte, error) {
 	dst = r.Decoder.AppendRequest(dst, r.Model)
 	dst = dst[:len(dst)-1]
 	if r.Choices > 1 {
@@ -39,7 +39,7 @@ func (VLLM) AppendRequest(dst []byte, r *Request) []byte {
 	if r.Constraint != nil {
 		dst = append(append(dst, ','), r.Constraint...)
 	}
-	return append(dst, '}')
+	return append(dst, '}'), nil
 }
 
 // Constrain implements Kind.

@@ -6,10 +6,8 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"iter"
-	"net/http"
 
 	"github.com/weft-go/weft/tokenizers/prompt"
 )
@@ -68,7 +66,7 @@ type vllmDefaults struct {
 }
 
 // AppendRequest implements Kind.
-func (k VLLMTokens) AppendRequest(dst []byte, r *Request) []byte {
+func (k VLLMTokens) AppendRequest(dst []byte, r *Request) ([]byte, error) {
 	s := r.Client.Params().Sampling
 	p := vllmParams{
 		Limit: r.Decoder.Limit(), Detokenize: len(s.Stop) > 0 || r.Logprobs != nil, Logprobs: r.Logprobs, IgnoreEOS: s.IgnoreEOS,
@@ -96,7 +94,7 @@ func (k VLLMTokens) AppendRequest(dst []byte, r *Request) []byte {
 	}
 	model, _ := json.Marshal(r.Model)
 	dst = append(append(dst, `,"model":`...), model...)
-	return append(r.Prompt.AppendIDs(append(dst, `,"token_ids":`...)), '}')
+	return append(r.Prompt.AppendIDs(append(dst, `,"token_ids":`...)), '}'), nil
 }
 
 // Constrain implements Kind. The field is a sampling parameter.
@@ -116,16 +114,15 @@ func (VLLMTokens) Probe(ctx context.Context, e *Engine) error { return VLLM{}.Pr
 // findTokens makes the engine a VLLMTokens if it has /inference/v1/generate. The endpoints that write requests for it are there
 // at the same time, and show the default sampling parameters.
 func (e *Engine) findTokens(ctx context.Context) error {
-	body, _ := json.Marshal(map[string]any{"model": e.Models[0].ID, "prompt": []int{0}})
-	out, err := e.do(ctx, http.MethodPost, "/v1/completions/render", body)
-	if err != nil {
-		return fmt.Errorf("probe: %s/v1/completions/render: %w", e.URL, err)
+	var reply json.RawMessage
+	if err := e.post(ctx, "/v1/completions/render", map[string]any{"model": e.Models[0].ID, "prompt": []int{0}}, &reply); err != nil {
+		return err
 	}
 	var list []struct {
 		Params *vllmDefaults `json:"sampling_params"`
 		Mode   string        `json:"output_mode"` // absent before streams had token ids only
 	}
-	if json.Unmarshal(out, &list) == nil && len(list) == 1 && list[0].Params != nil && list[0].Mode == "tokens" {
+	if json.Unmarshal(reply, &list) == nil && len(list) == 1 && list[0].Params != nil && list[0].Mode == "tokens" {
 		defaults, _ := json.Marshal(list[0].Params)
 		e.Kind = VLLMTokens{string(defaults)}
 	}

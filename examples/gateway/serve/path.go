@@ -477,7 +477,9 @@ func (c tokenBackend) receive(ctx context.Context) (fault, err error) {
 		return fault, nil
 	}
 	req.Request = upstream.Request{Model: cmp.Or(c.adapter, c.deployment.name), Client: c.req, Prompt: c.text, Choices: len(c.choices), Logprobs: c.logprobs}
-	req.prepare(kind, c.tags[kind], c.choices[0].dec)
+	if err := req.prepare(kind, c.tags[kind], c.choices[0].dec); err != nil {
+		return nil, err
+	}
 	steps, fault := e.complete(ctx, c.unique, req, c.engineHints(ctx, e))
 	if refused, ok := errors.AsType[*apierr.Error](fault); ok && c.wish && c.tags[kind] != nil && refused.Why == event.Invalid && refused.Code != apierr.CodeContextLength {
 		// An older engine does not know constraints of this form, and others do not know all keywords of schemas.

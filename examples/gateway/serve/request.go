@@ -28,11 +28,11 @@ type engineRequest struct {
 }
 
 // prepare writes the body for a kind of engine, with its constraint, unless it is the last one's. dec is the decoder of the
-// first choice. Bodies that were attached before can no longer be read.
-func (r *engineRequest) prepare(kind upstream.TokenKind, constraint []byte, dec *prompt.Decoder) {
+// first choice. Bodies that were attached before can no longer be read. The error is upstream.TokenKind's.
+func (r *engineRequest) prepare(kind upstream.TokenKind, constraint []byte, dec *prompt.Decoder) (err error) {
 	r.Decoder = dec
 	if r.kind == kind {
-		return
+		return nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -41,8 +41,9 @@ func (r *engineRequest) prepare(kind upstream.TokenKind, constraint []byte, dec 
 	}
 	r.kind, r.Constraint = kind, constraint
 	r.attempt++
-	r.body = kind.AppendRequest(r.body[:0], &r.Request)
+	r.body, err = kind.AppendRequest(r.body[:0], &r.Request)
 	r.base = len(r.body) - 1
+	return err
 }
 
 // attach makes the body with hints, which are fields that it does not have, the body of hr. Bodies that were attached
