@@ -27,6 +27,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/fstest"
@@ -37,6 +38,7 @@ import (
 	"github.com/weft-go/weft/examples/engine/upstream"
 	"github.com/weft-go/weft/examples/gateway/serve"
 	"github.com/weft-go/weft/kvhash/index"
+	"github.com/weft-go/weft/kvhash/kvevent"
 	"github.com/weft-go/weft/parsers/family"
 	"github.com/weft-go/weft/router/zmq"
 	"github.com/weft-go/weft/tokenizers"
@@ -130,6 +132,46 @@ func TestLiveVLLM(t *testing.T) {
 		require.IsType(t, upstream.VLLMTokens{}, g.kind)
 		g.converse(false, true)
 		t.Logf("%d forced calls", startCalls(t, g.kind, g.engine.url, tiny(t).prompts).force(t))
+	})
+	// The engine has less than its events tell, until they are read again.
+	t.Run("removals that are lost", func(t *testing.T) {
+		events, replay := "tcp://127.0.0.1:"+freePort(t), "tcp://127.0.0.1:"+freePort(t)
+		model := tiny(t)
+		var subscriptions atomic.Int64
+		g := newGateway(t, startEngine(t, events, replay, "1100", model), model, func(o *serve.Options) {
+			o.HealthInterval = 200 * time.Millisecond
+			o.Engines[0].Events = func(s *index.Stream) (func(), error) {
+				if to := s; subscriptions.Add(1) == 1 {
+					x := index.New(liveBlock, nil)
+					s = x.NewStream(x.AddWorker(index.Key{}), &index.StreamOptions{OnBatch: func(b *kvevent.Batch) {
+						kept := *b
+						kept.Events = slices.DeleteFunc(slices.Clone(b.Events), func(e kvevent.Event) bool { return e.Kind == kvevent.Removed })
+						to.Add(kept)
+					}})
+				}
+				sub, err := zmq.Subscribe("@"+events, s, zmq.Replay(replay), zmq.Logger(o.Logger))
+				if err != nil {
+					return nil, err
+				}
+				return func() { sub.Close() }, nil
+			}
+		})
+		var prompts []string
+		for range 24 { // more than the cache holds
+			prompts = append(prompts, g.words(700))
+		}
+		wrong := 0
+		for i := 0; subscriptions.Load() == 1; i++ {
+			require.Less(t, i, 3*len(prompts), "the events are never read again")
+			_, r := g.send(livePaths[0], g.body(livePaths[0], prompts[i%len(prompts)], []map[string]any{{"role": "user", "content": "go"}}))
+			if r.CacheExcess < 0 {
+				wrong++
+			}
+		}
+		t.Logf("read again after %d requests of which the engine had less", wrong)
+		require.GreaterOrEqual(t, wrong, 5)
+		time.Sleep(3 * time.Second)
+		g.converse(false, false)
 	})
 	t.Run("gpt-oss", func(t *testing.T) {
 		g := startGateway(t, "tcp://127.0.0.1:"+freePort(t), "tcp://127.0.0.1:"+freePort(t), "0", tinyGPTOSS(t))
