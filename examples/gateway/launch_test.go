@@ -162,7 +162,7 @@ func TestClients(t *testing.T) {
 	require.Contains(t, config.Provider, "weft")
 }
 
-// A liveRun is what a harness did.
+// A liveRun is the result of a harness.
 type liveRun struct {
 	version  string
 	dir      string // in which it worked
@@ -203,7 +203,7 @@ func runLive(t *testing.T, harness, pkg string, args ...string) (r liveRun) {
 	cmd.Env = []string{"HOME=" + home, "TMPDIR=" + t.TempDir(), "PATH=" + filepath.Join(packages, "bin") + ":" + filepath.Join(packages, "node_modules", ".bin") + ":" + os.Getenv("PATH"),
 		"DISABLE_TELEMETRY=1", "DISABLE_AUTOUPDATER=1", "DISABLE_ERROR_REPORTING=1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
 		"OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1", "OPENCODE_DISABLE_SHARE=1",
-		"OPENCODE_DISABLE_DEFAULT_PLUGINS=1", "PI_OFFLINE=1", "PI_TELEMETRY=0", "QWEN_TELEMETRY_ENABLED=0"}
+		"OPENCODE_DISABLE_DEFAULT_PLUGINS=1", "PI_OFFLINE=1", "PI_TELEMETRY=0", "QWEN_TELEMETRY_ENABLED=0", "ANTHROPIC_CUSTOM_HEADERS=" + os.Getenv("ANTHROPIC_CUSTOM_HEADERS")}
 	begun := time.Now()
 	out, err = cmd.CombinedOutput()
 	r = liveRun{version: version.Version, dir: work, out: string(out), took: time.Since(begun)}
@@ -240,6 +240,7 @@ func TestLiveClients(t *testing.T) {
 		more      []string
 	}{
 		{"claude", "@anthropic-ai/claude-code", []string{"-p"}, []string{"--output-format", "stream-json", "--verbose", "--allowedTools", "Bash,Write,Read,Edit"}},
+		{"claude 2026-10-21", "@anthropic-ai/claude-code", []string{"-p"}, []string{"--output-format", "stream-json", "--verbose", "--allowedTools", "Bash,Write,Read,Edit"}},
 		{"codex", "@openai/codex", codexExec, nil},
 		{"codex without WebSocket", "@openai/codex", append([]string{"-c", "model_providers.weft.supports_websockets=false"}, codexExec...), nil},
 		{"opencode", "opencode-ai", []string{"run", "--pure", "--auto", "--format", "json"}, nil},
@@ -248,7 +249,10 @@ func TestLiveClients(t *testing.T) {
 		{"qwen", "@qwen-code/qwen-code", []string{"--yolo", "--output-format", "stream-json"}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			harness, _, _ := strings.Cut(c.name, " ")
+			harness, version, _ := strings.Cut(c.name, " ")
+			if harness == "claude" && version != "" {
+				t.Setenv("ANTHROPIC_CUSTOM_HEADERS", "anthropic-version: "+version) // by itself, it sends 2023-06-01
+			}
 			r := runLive(t, harness, c.pkg, slices.Concat(c.args, []string{"Create a file note.txt with content weft-" + harness + ", then read it back."}, c.more)...)
 			require.Equal(t, "weft-"+harness+"\n", r.file(t, "note.txt"))
 			require.Contains(t, r.out, "done: note.txt has weft-"+harness)

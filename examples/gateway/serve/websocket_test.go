@@ -333,7 +333,7 @@ func TestSocketClients(t *testing.T) {
 	require.Equal(t, 429, status, "requests of both kinds count")
 }
 
-// TestSocketUpgrade checks that requests that are no correct upgrade get an error.
+// TestSocketUpgrade checks that an incorrect upgrade gets an error.
 func TestSocketUpgrade(t *testing.T) {
 	r := start(t, 1, say("Hello."), nil)
 	for _, tt := range []struct {
