@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -60,11 +59,8 @@ func TestDeployments(t *testing.T) {
 	require.Equal(t, "The configuration is valid: one, two\n", checked.String())
 
 	sink := &logSink{lines: make(chan string, 1000)}
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	addr, ended := make(chan string, 1), make(chan error, 1)
-	go func() { ended <- run(ctx, []string{"-config", file}, io.Discard, sink, func(a string) { addr <- a }) }()
-	url := "http://" + <-addr
+	addr, cancel, ended := startProgram(t, io.Discard, sink, "-config", file)
+	url := "http://" + addr
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
 	post := func(model, engine, first string) *http.Response {

@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -79,20 +78,9 @@ func TestDiscover(t *testing.T) {
 			tokenize: exact,
 		})
 		defer engine.Close()
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
 		var out, log bytes.Buffer
-		addr := make(chan string, 1)
-		go func() {
-			ended <- run(ctx, []string{"-engine", engine.URL, "-listen", "127.0.0.1:0", "-tool-call-parser", "hermes"}, &out, &log, func(a string) { addr <- a })
-		}()
-		var url string
-		select {
-		case a := <-addr:
-			url = "http://" + a
-		case err := <-ended:
-			require.NoError(t, err)
-		}
+		addr, cancel, ended := startProgram(t, &out, &log, "-engine", engine.URL, "-listen", "127.0.0.1:0", "-tool-call-parser", "hermes")
+		url := "http://" + addr
 		resp, err := http.Post(url+"/v1/chat/completions", "application/json", strings.NewReader(`{"model":"tiny","messages":[{"role":"user","content":"x"}]}`))
 		require.NoError(t, err)
 		var reply struct {

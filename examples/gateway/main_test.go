@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"io"
 	"io/fs"
 	"log/slog"
@@ -337,15 +336,8 @@ func TestRun(t *testing.T) {
 	url, stop, err := listen("127.0.0.1:0", e)
 	require.NoError(t, err)
 	defer func() { e.Close(); stop() }()
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	addr := make(chan string, 1)
-	ended := make(chan error, 1)
-	go func() {
-		ended <- run(ctx, []string{"-listen", "127.0.0.1:0", "-model", "m", "-engine", "embedded=local", "-engine", "embedded=" + url}, io.Discard,
-			io.Discard, func(a string) { addr <- a })
-	}()
-	resp, err := http.Post("http://"+<-addr+"/v1/chat/completions", "application/json",
+	addr, cancel, ended := startProgram(t, io.Discard, io.Discard, "-listen", "127.0.0.1:0", "-model", "m", "-engine", "embedded=local", "-engine", "embedded="+url)
+	resp, err := http.Post("http://"+addr+"/v1/chat/completions", "application/json",
 		strings.NewReader(`{"model":"m","max_tokens":3,"messages":[{"role":"user","content":"hello hello hello"}]}`))
 	require.NoError(t, err)
 	defer resp.Body.Close()

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,23 +13,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 )
-
-// startProgram runs the program until stop and returns its address.
-func startProgram(t *testing.T, args ...string) (url string, stop func() error) {
-	ctx, cancel := context.WithCancel(t.Context())
-	addr, ended := make(chan string, 1), make(chan error, 1)
-	go func() {
-		ended <- run(ctx, append(args, "-listen", "127.0.0.1:0"), io.Discard, io.Discard, func(a string) { addr <- a })
-	}()
-	select {
-	case a := <-addr:
-		return "http://" + a, func() error { cancel(); return <-ended }
-	case err := <-ended:
-		cancel()
-		require.NoError(t, err)
-		return "", nil
-	}
-}
 
 // TestManaged runs the command of the README with an endpoint: its key and its name of the model come from the command line,
 // and it needs no files.
@@ -51,8 +33,8 @@ func TestManaged(t *testing.T) {
 	defer up.Close()
 	t.Setenv("UP_KEY", "sk-up")
 	t.Setenv("ANTHROPIC_API_KEY", "sk-vendor")
-	url, stop := startProgram(t, "-model", "mine", "-engine", "anthropic="+up.URL+"/api/v1,key_env=UP_KEY,model=claude-9")
-	resp, err := http.Post(url+"/v1/chat/completions", "application/json", strings.NewReader(`{"model":"mine","messages":[{"role":"user","content":"Hello"}]}`))
+	addr, stop, ended := startProgram(t, io.Discard, io.Discard, "-listen", "127.0.0.1:0", "-model", "mine", "-engine", "anthropic="+up.URL+"/api/v1,key_env=UP_KEY,model=claude-9")
+	resp, err := http.Post("http://"+addr+"/v1/chat/completions", "application/json", strings.NewReader(`{"model":"mine","messages":[{"role":"user","content":"Hello"}]}`))
 	require.NoError(t, err)
 	raw, err := io.ReadAll(resp.Body)
 	resp.Body.Close()
@@ -62,17 +44,19 @@ func TestManaged(t *testing.T) {
 	require.Contains(t, body, "Hi there.")
 	require.Contains(t, body, `"model":"mine"`)
 	require.Contains(t, bodies[len(bodies)-1], `"model":"claude-9"`)
-	resp, err = http.Get(url + "/v1/models")
+	resp, err = http.Get("http://" + addr + "/v1/models")
 	require.NoError(t, err)
 	list, err := io.ReadAll(resp.Body)
 	resp.Body.Close()
 	require.NoError(t, err)
 	require.Contains(t, string(list), "5000")
 	require.Equal(t, []string{"sk-up", "sk-up"}, keys)
-	require.NoError(t, stop())
+	stop()
+	require.NoError(t, <-ended)
 
-	_, stop = startProgram(t, "-engine", "anthropic="+up.URL+"/api,model=claude-9")
-	require.NoError(t, stop())
+	_, stop, ended = startProgram(t, io.Discard, io.Discard, "-listen", "127.0.0.1:0", "-engine", "anthropic="+up.URL+"/api,model=claude-9")
+	stop()
+	require.NoError(t, <-ended)
 	require.Empty(t, keys[2], "the vendor's key is for the vendor")
 }
 

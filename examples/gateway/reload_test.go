@@ -17,6 +17,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -47,10 +48,26 @@ func (s *logSink) await(t *testing.T, text string) string {
 			if strings.Contains(line, text) {
 				return line
 			}
-		case <-t.Context().Done():
+		case <-time.After(time.Minute):
 			t.Fatalf("no %q in the log: %s", text, s.text.String())
 		}
 	}
+}
+
+// startProgram runs the program and returns its address once it listens. stop ends it as SIGTERM does, and ended then
+// gets the result.
+func startProgram(t *testing.T, stdout, log io.Writer, args ...string) (addr string, stop func(), ended <-chan error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	ready, done := make(chan string, 1), make(chan error, 1)
+	go func() { done <- run(ctx, args, stdout, log, func(a string) { ready <- a }) }()
+	select {
+	case addr = <-ready:
+	case err := <-done:
+		t.Fatal("the program ended: ", err)
+	}
+	return addr, cancel, done
 }
 
 // TestReload checks that SIGHUP applies the configuration without losing a stream, that a bad one changes nothing, and
@@ -81,13 +98,8 @@ func TestReload(t *testing.T) {
 	configure("tenants: [{name: a, keys: [one]}]\n")
 
 	sink := &logSink{lines: make(chan string, 1000)}
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	addr, ended := make(chan string, 1), make(chan error, 1)
-	go func() {
-		ended <- run(ctx, []string{"-config", file}, io.Discard, sink, func(a string) { addr <- a })
-	}()
-	url := "http://" + <-addr
+	addr, cancel, ended := startProgram(t, io.Discard, sink, "-config", file)
+	url := "http://" + addr
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
 	post := func(key string) *http.Response {
@@ -109,8 +121,13 @@ func TestReload(t *testing.T) {
 		t.Helper()
 		got := make(chan *http.Response)
 		go func() { got <- post(key) }()
-		next <- text
-		return <-got
+		select {
+		case next <- text:
+			return <-got
+		case resp := <-got:
+			t.Fatal("the request ended: ", resp.Status)
+			return nil
+		}
 	}
 	old := begun("one", "before")
 	defer old.Body.Close()
@@ -158,13 +175,8 @@ func TestLog(t *testing.T) {
 	}
 	configure("warn")
 	sink := &logSink{lines: make(chan string, 1000)}
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	addr, ended := make(chan string, 1), make(chan error, 1)
-	go func() {
-		ended <- run(ctx, []string{"-config", file}, io.Discard, sink, func(a string) { addr <- a })
-	}()
-	url := "http://" + <-addr
+	addr, cancel, ended := startProgram(t, io.Discard, sink, "-config", file)
+	url := "http://" + addr
 	ask := func() {
 		t.Helper()
 		resp, err := http.Post(url+"/v1/chat/completions", "application/json", strings.NewReader(`{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"x"}]}`))
@@ -203,13 +215,8 @@ func TestReloadKeepsResponses(t *testing.T) {
 	}
 	configure(1)
 	sink := &logSink{lines: make(chan string, 1000)}
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	addr, ended := make(chan string, 1), make(chan error, 1)
-	go func() {
-		ended <- run(ctx, []string{"-config", file}, io.Discard, sink, func(a string) { addr <- a })
-	}()
-	url := "http://" + <-addr + "/v1/responses"
+	addr, cancel, ended := startProgram(t, io.Discard, sink, "-config", file)
+	url := "http://" + addr + "/v1/responses"
 	resp, err := http.Post(url, "application/json", strings.NewReader(`{"model":"m","max_output_tokens":1,"input":"x"}`))
 	require.NoError(t, err)
 	var response struct{ ID string }

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -46,14 +45,7 @@ func TestTLS(t *testing.T) {
 	first := writeCertificate(t, certFile, keyFile)
 
 	sink := &logSink{lines: make(chan string, 1000)}
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	addr, ended := make(chan string, 1), make(chan error, 1)
-	go func() {
-		ended <- run(ctx, []string{"-listen", "127.0.0.1:0", "-model", "m", "-engine", "embedded=local", "-tool-call-parser", "hermes", "-tls-cert", certFile, "-tls-key", keyFile},
-			io.Discard, sink, func(a string) { addr <- a })
-	}()
-	at := <-addr
+	at, cancel, ended := startProgram(t, io.Discard, sink, "-listen", "127.0.0.1:0", "-model", "m", "-engine", "embedded=local", "-tool-call-parser", "hermes", "-tls-cert", certFile, "-tls-key", keyFile)
 	get := func(trust *x509.CertPool) error {
 		t.Helper()
 		tr := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trust, ServerName: "localhost"}}

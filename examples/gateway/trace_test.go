@@ -3,7 +3,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -39,22 +38,10 @@ func TestTraces(t *testing.T) {
 	}))
 	defer engine.Close()
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	addr, ended := make(chan string, 1), make(chan error, 1)
-	go func() {
-		ended <- run(ctx, []string{"-listen", "127.0.0.1:0", "-model", "m", "-engine", "vllm=" + engine.URL, "-tool-call-parser", "hermes"}, io.Discard, io.Discard, func(a string) { addr <- a })
-	}()
-	var url string
-	select {
-	case err := <-ended:
-		t.Fatal(err)
-	case a := <-addr:
-		url = "http://" + a
-	}
+	addr, cancel, ended := startProgram(t, io.Discard, io.Discard, "-listen", "127.0.0.1:0", "-model", "m", "-engine", "vllm="+engine.URL, "-tool-call-parser", "hermes")
 	defer http.DefaultClient.CloseIdleConnections()
 	for path, want := range map[string]int{"/v1/chat/completions": 200, "/v1/messages": 200, "/v1/responses": 400} { // messages is not a field of Responses
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+path,
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+addr+path,
 			strings.NewReader(`{"model":"secret-name","max_tokens":9,"messages":[{"role":"user","content":"secret-prompt"}]}`))
 		require.NoError(t, err)
 		r.Header.Set("Traceparent", "00-"+trace+"-b7ad6b7169203331-01")
