@@ -73,6 +73,7 @@ type config struct {
 	Retries        int            `yaml:"retries"`
 	Unconstrained  bool           `yaml:"unconstrained"`   // ignore demands on the form of the output that no engine enforces
 	HealthInterval float64        `yaml:"health_interval"` // seconds; 0 means no probes
+	EngineSilence  float64        `yaml:"engine_silence"`  // seconds after which a request fails whose engine sends nothing
 	Grace          float64        `yaml:"grace"`           // seconds for running requests after a signal to end
 	LogFormat      logFormat      `yaml:"log_format"`      // text or json
 	LogLevel       slog.Level     `yaml:"log_level"`       // debug, info, warn or error
@@ -191,7 +192,7 @@ type engineConfig struct {
 func defaults() *config {
 	return &config{
 		Listen: "127.0.0.1:8080", MaxRequests: 2048, MaxQueue: 512, QueueTimeout: 30, EngineRequests: 256, MaxMemoryMB: 1024, MaxBodyMB: 64,
-		PerAddress: 512, LogFormat: "text", Metrics: "local", Retries: 1, HealthInterval: 5, Grace: 30,
+		PerAddress: 512, LogFormat: "text", Metrics: "local", Retries: 1, HealthInterval: 5, EngineSilence: 600, Grace: 30,
 	}
 }
 
@@ -373,6 +374,7 @@ func parse(args []string, stdout io.Writer) (*config, error) {
 	fs.BoolVar(&c.Unconstrained, "unconstrained", false, "ignore what requests demand of the output (response_format, tool_choice required, …) where no engine can enforce it, instead of status 400")
 	fs.IntVar(&c.Retries, "retries", c.Retries, "maximum `number` of further engines that get a request after an engine failed")
 	fs.Float64Var(&c.HealthInterval, "health-interval", c.HealthInterval, "`seconds` between probes of the engines' /health; 0 means no probes")
+	fs.Float64Var(&c.EngineSilence, "engine-silence", c.EngineSilence, "`seconds` after which a request fails if its engine sends nothing")
 	fs.Float64Var(&c.Grace, "grace", c.Grace, "`seconds` for running requests after SIGTERM or an interrupt")
 	fs.TextVar(&c.LogFormat, "log-format", c.LogFormat, "`format` of the log: text or json")
 	fs.TextVar(&c.LogLevel, "log-level", c.LogLevel, "minimum `level` of the log: debug, info, warn or error")
@@ -483,7 +485,7 @@ func parse(args []string, stdout io.Writer) (*config, error) {
 			return nil, cli.Usagef("%s must be at least 1 (got %d)", name, n)
 		}
 	}
-	for name, s := range map[string]float64{"queue_timeout": c.QueueTimeout, "health_interval": c.HealthInterval, "grace": c.Grace} {
+	for name, s := range map[string]float64{"queue_timeout": c.QueueTimeout, "health_interval": c.HealthInterval, "engine_silence": c.EngineSilence, "grace": c.Grace} {
 		if !(s >= 0 && s <= maxKeepAlive) {
 			return nil, cli.Usagef("%s must be from 0 to %d seconds (got %v)", name, maxKeepAlive, s)
 		}

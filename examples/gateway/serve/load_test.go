@@ -3,21 +3,28 @@
 package serve_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -99,7 +106,8 @@ var loadHeads = []func(w http.ResponseWriter){
 // loadEngine writes the replies, and misbehaves in half of its responses if it is bad.
 func loadEngine(bad bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodGet { // a probe
+		if r.Method == http.MethodGet { // a probe; it does not tell what it serves
+			w.WriteHeader(map[bool]int{true: 200, false: 404}[r.URL.Path == "/health"])
 			return
 		}
 		body, err := io.ReadAll(r.Body)
@@ -140,9 +148,77 @@ func loadEngine(bad bool) http.Handler {
 	})
 }
 
+// maxLoadMB is the memory that the program may have in the long run of TestLoad: the caches and the requests, twice.
+const maxLoadMB = 450
+
+// A program is the gateway as a process of its own.
+type program struct {
+	*exec.Cmd
+	url string
+}
+
+// startProgram builds the program and starts it in front of engines.
+func startProgram(t *testing.T, engines []serve.Engine) *program {
+	t.Helper()
+	dir := t.TempDir()
+	binary := filepath.Join(dir, "gateway")
+	out, err := exec.Command("go", "build", "-o", binary, "github.com/weft-go/weft/examples/gateway").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	args := []string{"-listen", "127.0.0.1:0", "-model", "m", "-tool-call-parser", "hermes", "-max-per-address", "-1", "-log-level", "warn",
+		"-memo-mb", "16", "-engine-silence", "3", "-health-interval", "0.2", "-grace", "5"}
+	for _, e := range engines {
+		args = append(args, "-engine", "vllm="+e.URL)
+	}
+	p := &program{Cmd: exec.Command(binary, args...)}
+	stdout, err := p.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, p.Start())
+	t.Cleanup(func() { p.Process.Kill() })
+	lines := bufio.NewScanner(stdout)
+	for p.url == "" && lines.Scan() { // it prints its address for clients
+		p.url = regexp.MustCompile(`http://127\.0\.0\.1:[0-9]+`).FindString(lines.Text())
+	}
+	require.NotEmpty(t, p.url)
+	go io.Copy(io.Discard, stdout)
+	return p
+}
+
+// rss returns the memory of the process in MB of 10^6 bytes, and its maximum.
+func (p *program) rss(t *testing.T) (now, most int64) {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Process.Pid))
+	require.NoError(t, err)
+	value := func(name string) int64 {
+		m := regexp.MustCompile(name + `:\s+([0-9]+) kB`).FindSubmatch(text)
+		require.NotNil(t, m, name)
+		kb, err := strconv.ParseInt(string(m[1]), 10, 64)
+		require.NoError(t, err)
+		return kb * 1024 / 1e6
+	}
+	return value("VmRSS"), value("VmHWM")
+}
+
+// end checks that the process exits within its grace and the time of Server.Shutdown, although clients do not read.
+func (p *program) end(t *testing.T) {
+	t.Helper()
+	for range 20 {
+		c, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
+		require.NoError(t, err)
+		defer c.Close()
+		fmt.Fprintf(c, "POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{")
+	}
+	begun := time.Now()
+	require.NoError(t, p.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, p.Wait())
+	t.Logf("exited after %v", time.Since(begun))
+	require.Less(t, time.Since(begun), 15*time.Second)
+}
+
 // TestLoad keeps many requests of the three APIs running while half of the engines misbehave and some clients leave: each
-// response is the engine's text or, if it has an error, the beginning of it, and nothing hangs, leaks or grows. WEFT_LOAD is
-// the duration, and 500 requests run at the same time; by default a second with 50.
+// response is the engine's text or, if it has an error, the beginning of it, and nothing hangs, leaks or grows. By default, 50
+// requests at the same time run for a second. If WEFT_LOAD is a duration, 500 run for it through the program as a process,
+// which must end within its grace. All prompts differ, so that the caches are full at the end: 64 MiB of tokens, and 16 MiB
+// of conversations. The garbage collector lets the heap become twice as large.
 func TestLoad(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
@@ -153,16 +229,28 @@ func TestLoad(t *testing.T) {
 		require.NoError(t, err)
 		lasts, streams = d, 500
 	}
-	r := start(t, 0, nil, func(o *serve.Options) {
-		o.EngineSilence, o.HealthInterval, o.OnDone = 3*time.Second, 200*time.Millisecond, nil
-		o.MemoBytes = 16 << 20 // so that it is full soon
-		for i := range 8 {
-			s := httptest.NewServer(loadEngine(i%2 == 1))
-			s.Config.ErrorLog = nil
-			t.Cleanup(s.Close)
-			o.Engines = append(o.Engines, serve.Engine{Name: fmt.Sprint("e", i), URL: s.URL, Kind: upstream.VLLM{}})
-		}
-	})
+	var engines []serve.Engine
+	for i := range 8 {
+		s := httptest.NewServer(loadEngine(i%2 == 1))
+		s.Config.ErrorLog = log.New(io.Discard, "", 0)
+		t.Cleanup(s.Close)
+		engines = append(engines, serve.Engine{Name: fmt.Sprint("e", i), URL: s.URL, Kind: upstream.VLLM{}})
+	}
+	var gateway *rig
+	var process *program
+	var url string
+	if os.Getenv("WEFT_LOAD") != "" {
+		process = startProgram(t, engines)
+		url = process.url
+		idle, _ := process.rss(t)
+		t.Logf("%d MB idle", idle)
+	} else {
+		gateway = start(t, 0, nil, func(o *serve.Options) {
+			o.Engines, o.EngineSilence, o.HealthInterval, o.OnDone = engines, 3*time.Second, 200*time.Millisecond, nil
+			o.MemoBytes = 16 << 20 // so that it is full soon
+		})
+		url = gateway.url
+	}
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: streams}}
 	defer client.CloseIdleConnections()
 	ctx, cancel := context.WithTimeout(t.Context(), lasts)
@@ -186,7 +274,7 @@ func TestLoad(t *testing.T) {
 		if leaves {
 			time.AfterFunc(time.Duration(rand.IntN(20))*time.Millisecond, stop)
 		}
-		req, err := http.NewRequestWithContext(rctx, http.MethodPost, r.url+a.path, bytes.NewReader(body))
+		req, err := http.NewRequestWithContext(rctx, http.MethodPost, url+a.path, bytes.NewReader(body))
 		if err != nil {
 			return err
 		}
@@ -239,9 +327,19 @@ func TestLoad(t *testing.T) {
 		}
 		return nil
 	}
-	var first runtime.MemStats
-	var once sync.Once
-	begun := time.Now()
+	var first, last int64 // memory at a quarter and at the end
+	memory := func() (mb int64) {
+		if process != nil {
+			mb, _ = process.rss(t)
+			return mb
+		}
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc / 1e6)
+	}
+	quarter := time.AfterFunc(lasts/4, func() { first = memory() })
+	defer quarter.Stop()
 	var wg sync.WaitGroup
 	for range streams {
 		wg.Go(func() {
@@ -253,9 +351,6 @@ func TestLoad(t *testing.T) {
 					}
 					problem.CompareAndSwap(nil, &text)
 				}
-				if time.Since(begun) > lasts/4 {
-					once.Do(func() { runtime.GC(); runtime.ReadMemStats(&first) })
-				}
 			}
 		})
 	}
@@ -263,17 +358,25 @@ func TestLoad(t *testing.T) {
 	if p := problem.Load(); p != nil {
 		t.Fatal(*p)
 	}
-	var last runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&last)
-	t.Logf("%d requests: %d complete, %d failed, %d left by their clients; heap %d MB at a quarter, %d MB at the end",
-		number.Load(), whole.Load(), failed.Load(), left.Load(), first.HeapAlloc>>20, last.HeapAlloc>>20)
-	require.Less(t, last.HeapAlloc, first.HeapAlloc+64<<20, "memory is flat")
+	last = memory()
+	t.Logf("%d requests: %d complete, %d failed, %d left by their clients; %d MB at a quarter, %d MB at the end",
+		number.Load(), whole.Load(), failed.Load(), left.Load(), first, last)
+	require.Less(t, last, first+64, "memory is flat")
 	require.Greater(t, whole.Load(), failed.Load())
 	require.Positive(t, failed.Load()+left.Load())
-	s := r.gateway.Status("")
+	if process != nil {
+		_, most := process.rss(t)
+		client.CloseIdleConnections()
+		time.Sleep(min(lasts, 5*time.Minute)) // the runtime collects garbage every two minutes
+		idle, _ := process.rss(t)
+		t.Logf("%d MB at most, %d MB a while after", most, idle)
+		process.end(t)
+		require.Less(t, most, int64(maxLoadMB))
+		return
+	}
+	s := gateway.gateway.Status("")
 	require.Zero(t, s.Waiting)
-	for deadline := time.Now().Add(5 * time.Second); s.Running > 0 && time.Now().Before(deadline); s = r.gateway.Status("") {
+	for deadline := time.Now().Add(5 * time.Second); s.Running > 0 && time.Now().Before(deadline); s = gateway.gateway.Status("") {
 		time.Sleep(10 * time.Millisecond)
 	}
 	require.Zero(t, s.Running)
