@@ -24,7 +24,7 @@ import (
 // other notations, and keywords of schemas such as not, uniqueItems and multipleOf. Keywords that only annotate, as format does
 // with values other than date, time, date-time and uuid, have no effect.
 func (c *Constraint) GBNF() (string, error) {
-	g := gbnf{names: make(map[string]string), refs: make(map[string]string)}
+	g := gbnf{names: make(map[string]string), refs: make(map[reference]string), ids: make(map[string]int), sets: make(map[string]string)}
 	if c.root.Type == "grammar" {
 		if err := isGBNF(c.root.Grammar); err != nil {
 			return "", err
@@ -56,9 +56,29 @@ type gbnf struct {
 	names map[string]string // of rules, by their expression
 	n     int
 
-	refs   map[string]string // names of rules, by reference and schema
-	schema []byte            // that references refer to
+	refs   map[reference]string // names of rules
+	schema []byte               // that references refer to
+	id     int                  // of the schema
+	ids    map[string]int       // of schemas
+	parts  map[string]part      // of the schema, by their path
+	sets   map[string]string    // expressions, by the characters
 	depth  int
+	work   int // bytes that were read and written
+}
+
+// maxGBNFWork bounds the bytes of schemas that are read, each part again for its members, and of the grammar. The tools of
+// harnesses take a tenth of it.
+const maxGBNFWork = 4 << 20
+
+// maxPattern bounds a regular expression, in bytes.
+const maxPattern = 32 << 10
+
+// spend adds to the work and returns an error if that was too much.
+func (g *gbnf) spend(bytes int) error {
+	if g.work += bytes; g.work > maxGBNFWork {
+		return inexpressible("room for a demand this large")
+	}
+	return nil
 }
 
 // texts returns the texts of tokens.
@@ -81,6 +101,7 @@ func (g *gbnf) rule(expr string) string {
 	if name, ok := g.names[expr]; ok {
 		return name
 	}
+	g.work += len(expr)
 	name := g.name()
 	g.names[expr] = name
 	g.define(name, expr)
@@ -359,6 +380,9 @@ func (g *gbnf) firsts() (out []rune) {
 
 // regex writes a regular expression, which matches a whole text or, inside a string of JSON, a part of it.
 func (g *gbnf) regex(pattern string, json bool) (string, error) {
+	if len(pattern) > maxPattern {
+		return "", inexpressible("room for a regular expression this long")
+	}
 	re, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
 		return "", unforced("", fmt.Sprintf("the regular expression %q cannot be read: %v", pattern, err))
@@ -399,6 +423,9 @@ func (g *gbnf) regexPart(re *syntax.Regexp, json bool) (string, error) {
 		return "", inexpressible("nesting this deep")
 	}
 	defer func() { g.depth-- }()
+	if err := g.spend(len(re.Rune)); err != nil {
+		return "", err
+	}
 	var parts []string
 	for _, sub := range re.Sub {
 		part, err := g.regexPart(sub, json)
@@ -473,6 +500,17 @@ const wide = 512
 
 // set writes a set of characters, inside a string of JSON if json is set.
 func (g *gbnf) set(pairs []rune, json bool) string {
+	key := fmt.Sprint(pairs, json)
+	expr, ok := g.sets[key]
+	if !ok {
+		expr = g.newSet(pairs, json)
+		g.sets[key] = expr
+	}
+	g.work += len(expr)
+	return expr
+}
+
+func (g *gbnf) newSet(pairs []rune, json bool) string {
 	size := 0
 	for i := 0; i < len(pairs); i += 2 {
 		size += int(pairs[i+1]-pairs[i]) + 1

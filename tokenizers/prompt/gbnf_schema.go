@@ -19,6 +19,8 @@ const (
 	maxGBNFDepth = 64
 	// maxRepeat is the number of repetitions beyond which llama.cpp takes none or any number.
 	maxRepeat = 2000
+	// maxDisjoint is the number of schemas in oneOf that are compared with each other.
+	maxDisjoint = 256
 )
 
 // jsonSpace is the white space in JSON.
@@ -46,9 +48,12 @@ func quoteJSON(text string) []byte {
 
 // jsonSchema writes a whole schema.
 func (g *gbnf) jsonSchema(schema json.RawMessage) (string, error) {
-	outer := g.schema
-	defer func() { g.schema = outer }()
-	g.schema = schema
+	outer, id, parts := g.schema, g.id, g.parts
+	defer func() { g.schema, g.id, g.parts = outer, id, parts }()
+	if _, ok := g.ids[string(schema)]; !ok {
+		g.ids[string(schema)] = len(g.ids)
+	}
+	g.schema, g.id, g.parts = schema, g.ids[string(schema)], make(map[string]part)
 	return g.value(schema)
 }
 
@@ -58,6 +63,9 @@ func (g *gbnf) value(schema json.RawMessage) (string, error) {
 		return "", inexpressible("schemas nested this deep")
 	}
 	defer func() { g.depth-- }()
+	if err := g.spend(len(schema)); err != nil {
+		return "", err
+	}
 	switch text := string(bytes.TrimSpace(schema)); text {
 	case "", "true", "{}":
 		return g.anyValue(), nil
@@ -141,6 +149,10 @@ func typesOf(s map[string]json.RawMessage) (types []string) {
 
 // constants writes values.
 func (g *gbnf) constants(list []json.RawMessage) (string, error) {
+	const each = 8 // bytes of quotes, separators and slices, about
+	if err := g.spend(each * len(list)); err != nil {
+		return "", err
+	}
 	var out []string
 	for _, raw := range list {
 		var b bytes.Buffer
@@ -178,8 +190,11 @@ func (g *gbnf) alternatives(keyword string, raw json.RawMessage) (string, error)
 }
 
 // disjoint reports whether schemas evidently have no value in common: their types differ, or a required property of all has
-// different constants.
+// different constants. Of many schemas it is not evident.
 func (g *gbnf) disjoint(parts []json.RawMessage) bool {
+	if len(parts) > maxDisjoint {
+		return false
+	}
 	type part struct {
 		types []string
 		tags  map[string]string
@@ -240,28 +255,42 @@ func (g *gbnf) disjoint(parts []json.RawMessage) bool {
 // lookup returns the schema that a reference names, or nil.
 func (g *gbnf) lookup(ref string) json.RawMessage {
 	path, ok := strings.CutPrefix(ref, "#")
-	if !ok {
+	if !ok || path != "" && path[0] != '/' {
 		return nil
 	}
 	at := json.RawMessage(g.schema)
-	for name := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
-		if path == "" {
-			break
+	for i := 0; i < len(path); {
+		from := i + 1
+		if i = strings.IndexByte(path[from:], '/') + from; i < from {
+			i = len(path)
 		}
-		name = strings.NewReplacer("~1", "/", "~0", "~").Replace(name)
-		var members map[string]json.RawMessage
-		if json.Unmarshal(at, &members) != nil {
-			var list []json.RawMessage
-			n, err := strconv.Atoi(name)
-			if json.Unmarshal(at, &list) != nil || err != nil || n < 0 || n >= len(list) {
-				return nil
+		p, ok := g.parts[path[:from]]
+		if !ok {
+			if json.Unmarshal(at, &p.members) != nil {
+				json.Unmarshal(at, &p.list)
 			}
-			at = list[n]
-			continue
+			g.work += len(at)
+			g.parts[path[:from]] = p
 		}
-		at = members[name]
+		name := strings.NewReplacer("~1", "/", "~0", "~").Replace(path[from:i])
+		at = p.members[name]
+		if n, err := strconv.Atoi(name); err == nil && n >= 0 && n < len(p.list) {
+			at = p.list[n]
+		}
 	}
 	return at
+}
+
+// A part of a schema is an object or a list.
+type part struct {
+	members map[string]json.RawMessage
+	list    []json.RawMessage
+}
+
+// A reference is one in a schema.
+type reference struct {
+	ref string
+	id  int // of the schema
 }
 
 // reference writes the schema that a reference names. It may be recursive.
@@ -272,7 +301,7 @@ func (g *gbnf) reference(raw json.RawMessage) (string, error) {
 	if target == nil {
 		return "", unforced("", fmt.Sprintf("the reference %q leads nowhere in its schema", ref))
 	}
-	key := ref + "\x00" + string(g.schema)
+	key := reference{ref, g.id}
 	if name, ok := g.refs[key]; ok {
 		return name, nil
 	}
@@ -482,8 +511,13 @@ func (g *gbnf) objectType(s map[string]json.RawMessage) (string, error) {
 	var required []string
 	json.Unmarshal(s["required"], &required)
 	more := s["additionalProperties"]
+	known, needed := make(map[string]bool), make(map[string]bool)
+	for _, name := range names {
+		known[name] = true
+	}
 	for _, name := range required {
-		if !slices.Contains(names, name) {
+		if needed[name] = true; !known[name] {
+			known[name] = true
 			names, values = append(names, name), append(values, more) // "" is any value
 		}
 	}
@@ -508,7 +542,7 @@ func (g *gbnf) objectType(s map[string]json.RawMessage) (string, error) {
 		if later != `""` {
 			alone = member + " " + later
 		}
-		if slices.Contains(required, name) {
+		if needed[name] {
 			first = g.rule(alone)
 		} else {
 			comma = g.rule(comma) + "?"

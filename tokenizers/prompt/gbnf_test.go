@@ -352,6 +352,12 @@ func TestGBNFRefuses(t *testing.T) {
 		`{"type":"object","patternProperties":{"a":{}}}`:                 "patternProperties",
 		`{"type":"array","prefixItems":[{}],"minItems":2}`:               "prefixItems with other numbers",
 		strings.Repeat(`{"items":`, 80) + `{}` + strings.Repeat(`}`, 80): "nested this deep",
+
+		`{"type":"string","pattern":"` + strings.Repeat("a", 33<<10) + `"}`:   "room for a regular expression this long",
+		`{"type":"string","pattern":"` + strings.Repeat(`\\pL`, 8<<10) + `"}`: "room for a demand this large",
+		`{"enum":[1` + strings.Repeat(`,1`, 1<<19) + `]}`:                     "room for a demand this large",
+		`{"oneOf":[{"const":1}` + strings.Repeat(`,{"const":2}`, 256) + `]}`:  "oneOf with schemas that may have values in common",
+		`{"$ref":"#d"}`: "leads nowhere",
 	} {
 		_, err := grammarOf(t, `"structured_outputs":{"json":`+schema+`}`)
 		require.ErrorContains(t, err, strings.ReplaceAll(want, `\"`, `"`), schema)
