@@ -83,15 +83,18 @@ func (f *fleet) renew(e *engine) {
 		return
 	}
 	f.log.Warn("what is known of the engine's cache is dropped: it often had less", "engine", e.name)
+	const why = "the engine had fewer tokens cached than estimated"
+	if e.follow == nil {
+		e.stream.Forget(why)
+		return
+	}
 	if e.cancel != nil {
 		e.cancel()
 	}
 	e.stream = e.newStream() // what ended the subscription may have marked the old one
-	e.stream.Forget("the engine had fewer tokens cached than estimated")
-	if e.follow != nil {
-		if err := e.follow(); err != nil {
-			f.log.Error("no events from the engine", "engine", e.name, "err", err)
-		}
+	e.stream.Forget(why)
+	if err := e.follow(); err != nil {
+		f.log.Error("no events from the engine", "engine", e.name, "err", err)
 	}
 }
 
