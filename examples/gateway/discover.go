@@ -48,7 +48,7 @@ func (p *program) discover(ctx context.Context, c *config) (probed, error) {
 		if e.managed() {
 			c.Model = cmp.Or(c.Model, e.Model)
 		}
-		engine, err := e.ask(ctx, c.Model)
+		engine, err := e.ask(ctx, c.Model, true)
 		e.Asked = !e.managed()
 		switch {
 		case errors.Is(err, errNoKey):
@@ -109,8 +109,8 @@ func isNotFound(err error) bool {
 	return ok && refused.Why == event.NotFound
 }
 
-// ask asks an engine what it is. One that loads models on demand loads the given one, or its first one.
-func (e *engineConfig) ask(ctx context.Context, model string) (*upstream.Engine, error) {
+// ask asks an engine what it is. One that loads models on demand loads the given one, or its first one, if load is set.
+func (e *engineConfig) ask(ctx context.Context, model string, load bool) (*upstream.Engine, error) {
 	key, err := e.key()
 	if err != nil {
 		return nil, err
@@ -119,7 +119,7 @@ func (e *engineConfig) ask(ctx context.Context, model string) (*upstream.Engine,
 		return m.Ask(ctx, e.URL, key)
 	}
 	engine, err := upstream.Ask(ctx, e.URL, key)
-	if err == nil {
+	if err == nil && load {
 		err = engine.Load(ctx, cmp.Or(model, engine.Models[0].ID))
 	}
 	return engine, err
@@ -323,20 +323,25 @@ func omitted(m *prompt.Model) (list []string) {
 }
 
 // checkAgain returns the function that compares an engine with the configuration, which discover has completed. As at the
-// start, an engine need not tell what it is.
+// start, an engine need not tell what it is. Of an Ollama, only the names of its models are compared: for the rest, it would load the
+// model, or keep it loaded.
 func (c *config) checkAgain(e engineConfig, tok *tokenizers.Tokenizer) func(context.Context) error {
 	now := *c
 	now.BlockSize, now.ModelDir = cmp.Or(now.BlockSize, serve.DefaultBlockSize), cmp.Or(now.ModelDir, "mini")
 	return func(ctx context.Context) error {
-		engine, err := e.ask(ctx, now.Model)
+		loads := e.Kind == "ollama"
+		engine, err := e.ask(ctx, now.Model, false)
 		if isNotFound(err) {
 			return nil
 		}
 		if err == nil {
 			one, all := e, now
 			one.Found = nil
-			err = cmp.Or(one.complete(engine), all.complete(engine, &now), probed{engine}.checkTokens(ctx, &now, tok, slog.New(slog.DiscardHandler)))
-			if err == nil && e.Found != nil && one.Found != e.Found {
+			err = cmp.Or(one.complete(engine), all.complete(engine, &now))
+			if err == nil && !loads {
+				err = probed{engine}.checkTokens(ctx, &now, tok, slog.New(slog.DiscardHandler))
+			}
+			if err == nil && !loads && e.Found != nil && one.Found != e.Found {
 				err = fmt.Errorf("the engine %s no longer has the endpoint %s with the defaults that it had: send SIGHUP, or start it as before", e.URL, e.Found.Traits().Path)
 			}
 			if err == nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weft-go/weft/examples/engine/upstream"
+	"github.com/weft-go/weft/examples/gateway/serve"
 	"github.com/weft-go/weft/tokenizers/mini"
 )
 
@@ -131,13 +132,15 @@ func TestDiscoverOllama(t *testing.T) {
 	modelFiles(t, dir)
 	ids := func(text string) []uint32 { return append(exact(text), 7) }
 	mux := http.NewServeMux()
+	model, loads := "tiny:1b", 0
 	mux.HandleFunc("/v1/models", func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprint(w, `{"data":[{"id":"tiny:1b","owned_by":"library"}]}`)
+		fmt.Fprintf(w, `{"data":[{"id":%q,"owned_by":"library"}]}`, model)
 	})
 	mux.HandleFunc("/api/ps", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, `{"models":[{"name":"tiny:1b","context_length":2048}]}`)
 	})
 	mux.HandleFunc("/api/generate", func(w http.ResponseWriter, r *http.Request) {
+		loads++
 		var req struct{ Prompt string }
 		json.NewDecoder(r.Body).Decode(&req)
 		json.NewEncoder(w).Encode(map[string]any{"done": true, "context": ids(req.Prompt)})
@@ -163,6 +166,19 @@ func TestDiscoverOllama(t *testing.T) {
 	log, err = check("-tool-call-parser", "hermes")
 	require.NoError(t, err)
 	require.Contains(t, log, "its tokenizer cannot be compared")
+
+	// It is not loaded again to be compared again.
+	c := &config{Deployment: Deployment{ModelDir: dir, Engines: []engineConfig{{URL: engine.URL}}}}
+	_, err = (&program{log: slog.New(slog.DiscardHandler)}).discover(t.Context(), c)
+	require.NoError(t, err)
+	again := c.checkAgain(c.Engines[0], mini.Load())
+	loads = 0
+	require.NoError(t, again(t.Context()))
+	model = "other:1b"
+	err = again(t.Context())
+	require.ErrorIs(t, err, serve.ErrContradiction)
+	require.ErrorContains(t, err, "serves other:1b, not tiny:1b")
+	require.Zero(t, loads)
 }
 
 // What contradicts an engine is an error that says both sides and what to do.
