@@ -300,6 +300,8 @@ Engine kinds:
   ollama    Ollama, which gets text instead of token ids, with the restrictions in examples/README.md. The model is loaded at the
             start. -model-dir as for llamacpp.
   sglang    SGLang, whose cache events are those of the kind vllm.
+  tensorrt-llm
+            trtllm-serve, with guided_decoding_backend: xgrammar for constraints. Set -max-model-len to its window.
   embedded  examples/engine, which reports its cache events. The URL local starts one in this process.
   openai    an endpoint with the Chat Completions API: OpenAI's, OpenRouter's, the one of an engine or of another gateway.
   anthropic, responses

@@ -54,7 +54,7 @@ func (e *engineConfig) follow(to *serve.Engine, log *slog.Logger) error {
 	}
 	format := kvevent.VLLM
 	switch {
-	case e.Kind == "llamacpp" || e.Kind == "ollama" || e.managed():
+	case e.Kind == "llamacpp" || e.Kind == "ollama" || e.Kind == "tensorrt-llm" || e.managed():
 		return fmt.Errorf("events %s of an engine of the kind %s, which publishes none", e.Events, e.Kind)
 	case e.Kind == "sglang" || e.Dialect == "sglang":
 		format = kvevent.SGLang

@@ -112,7 +112,7 @@ func appendSteps(dst []Step, data []byte, n int) ([]Step, error) {
 		case "":
 		case "length":
 			st.Finish = event.Length
-		case "abort":
+		case "abort", "cancelled", "timeout": // the last two of TensorRT-LLM
 			return dst, apierr.EngineFailed(errors.New("request aborted by engine"))
 		default:
 			st.Finish = event.Stop

@@ -190,6 +190,31 @@ func TestVLLMTokensSteps(t *testing.T) {
 	require.Equal(t, event.EngineFailed, apierr.Wrap(err).Why)
 }
 
+// The chunks are written as the sources of TensorRT-LLM do.
+func TestTensorRTLLMSteps(t *testing.T) {
+	chunk := func(ids, finish, stop string) string {
+		return `{"id":"cmpl-1","object":"text_completion","created":1,"model":"m","choices":[{"index":0,"text":"","token_ids":` + ids + `,"logprobs":null,"finish_reason":` + finish +
+			`,"stop_reason":` + stop + `,"avg_decoded_tokens_per_iter":1.0}],"usage":null}`
+	}
+	const usage = `{"id":"cmpl-1","object":"text_completion","created":1,"model":"m","choices":[],"usage":{"prompt_tokens":8,"total_tokens":11,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":4}}}`
+	got, err := steps(upstream.TensorRTLLM{}, 1, stream(chunk("[5]", "null", "null"), chunk("[6,7]", "null", "null"), chunk("[]", `"stop"`, "9"), usage, "[DONE]"))
+	require.NoError(t, err)
+	require.Empty(t, cmp.Diff([]upstream.Step{
+		{IDs: []uint32{5}, StopID: -1}, {IDs: []uint32{6, 7}, StopID: -1}, {Finish: event.Stop, StopID: 9},
+		{Usage: &event.Tokens{Prompt: 8, Cached: 4, Output: 3}},
+	}, got, cmpopts.EquateEmpty()))
+	for _, finish := range []string{`"cancelled"`, `"timeout"`} {
+		_, err = steps(upstream.TensorRTLLM{}, 1, stream(chunk("[]", finish, "null")))
+		require.Equal(t, event.EngineFailed, apierr.Wrap(err).Why)
+	}
+
+	r := request(t, `{"model":"m","messages":[{"role":"user","content":"x"}]}`)
+	r.Prompt.Namespace = "salt"
+	_, err = upstream.TensorRTLLM{}.AppendRequest(nil, r)
+	require.ErrorContains(t, err, "cannot keep cached prompts apart")
+	require.Equal(t, event.Invalid, apierr.Wrap(err).Why)
+}
+
 // Ollama 0.30.0 wrote the lines, which are shortened.
 func TestOllamaSteps(t *testing.T) {
 	read := func(text string) ([]upstream.Step, error) {
@@ -278,6 +303,8 @@ func TestAppendRequest(t *testing.T) {
 		upstream.LlamaCPP{}: `{"stream":true,"return_tokens":true,"return_progress":true,"cache_prompt":true,"n_predict":7,` +
 			`"response_fields":["index","stop","stop_type","stopping_word","tokens_predicted","tokens_evaluated","timings"],` +
 			`"n_cmpl":2,"logit_bias":{"5":1},"temperature":0.5,"top_k":0,"seed":1,"repeat_penalty":1.1,"grammar":"root ::= \"a\"","prompt":` + ids + `}`,
+		upstream.TensorRTLLM{}: `{"model":"m","stream":true,"stream_options":{"include_usage":true},"detokenize":false,"max_tokens":7,"n":2,"min_tokens":2,"logit_bias":{"5":1},"stop_token_ids":[9],` +
+			`"temperature":0.5,"top_k":0,"seed":4294967297,"repetition_penalty":1.1,"grammar":"root ::= \"a\"","prompt":` + ids + `}`,
 		upstream.SGLang{}: `{"stream":true,"sampling_params":{"max_new_tokens":7,"skip_special_tokens":false,"n":2,"min_new_tokens":2,"logit_bias":{"5":1},"stop_token_ids":[9],` +
 			`"temperature":0.5,"top_k":-1,"sampling_seed":4294967297,"repetition_penalty":1.1,"grammar":"root ::= \"a\""},"input_ids":` + ids + `}`,
 	} {
@@ -313,10 +340,11 @@ func TestConstrain(t *testing.T) {
 	c, err := m.Constraint(r.Client, r.Prompt)
 	require.NoError(t, err)
 	for k, want := range map[upstream.TokenKind]string{
-		upstream.VLLM{}:       `"response_format":` + string(c.StructuralTag()),
-		upstream.VLLMTokens{}: `"structured_outputs":{"structural_tag":` + string(must(json.Marshal(string(c.StructuralTag())))) + `}`,
-		upstream.SGLang{}:     `"structural_tag":` + string(must(json.Marshal(string(c.StructuralTag())))),
-		upstream.LlamaCPP{}:   `"grammar":` + string(must(json.Marshal(must(c.GBNF())))),
+		upstream.VLLM{}:        `"response_format":` + string(c.StructuralTag()),
+		upstream.VLLMTokens{}:  `"structured_outputs":{"structural_tag":` + string(must(json.Marshal(string(c.StructuralTag())))) + `}`,
+		upstream.TensorRTLLM{}: `"response_format":` + string(c.StructuralTag()),
+		upstream.SGLang{}:      `"structural_tag":` + string(must(json.Marshal(string(c.StructuralTag())))),
+		upstream.LlamaCPP{}:    `"grammar":` + string(must(json.Marshal(must(c.GBNF())))),
 	} {
 		got, err := k.Constrain(c)
 		require.NoError(t, err)
@@ -357,6 +385,8 @@ func TestRefusal(t *testing.T) {
 		{400, fmt.Sprintf(`{"error":{"message":"This model's maximum context length is %d tokens."}}`, n+5), event.Invalid, fmt.Sprintf("maximum context length is %d tokens", n+5)},
 		{404, `{"error":{"message":"The model m does not exist. Valid aliases: tiny"}}`, event.EngineFailed, "Valid aliases: tiny"},
 		{400, `{"error":"{\"error\":{\"code\":400,\"message\":\"request (6001 tokens) exceeds the available context size (4 tokens), try increasing it\",\"type\":\"exceed_context_size_error\",\"n_prompt_tokens\":6001,\"n_ctx\":4}}"}`, event.Invalid, "maximum context length is 4 tokens"},
+		{400, `{"object":"error","message":"top_p must be at most 1","type":"BadRequestError","param":null,"code":400}`, event.Invalid, "top_p must be at most 1"},
+		{400, `{"error":"[{'type': 'extra_forbidden'}]"}`, event.Invalid, "extra_forbidden"},
 		{401, `{"error":{"message":"Invalid API Key"}}`, event.EngineFailed, "does not accept the key"},
 		{503, `{"error":{"message":"Loading model","type":"unavailable_error","code":503}}`, event.Overloaded, "try again"},
 		{500, `{"error":{"message":"secret"}}`, event.EngineFailed, "the engine failed"},

@@ -66,6 +66,13 @@ func TestAsk(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []any{upstream.SGLang{}, "0.5.23", 64}, []any{e.Kind, e.Version, e.BlockSize})
 
+	e, err = upstream.Ask(t.Context(), serve(t, map[string]string{ // written as its sources do
+		"/v1/models": `{"object":"list","data":[{"id":"m","object":"model","created":1,"owned_by":"tensorrt_llm"}]}`,
+		"/version":   `{"version":"1.3.0"}`,
+	}), "")
+	require.NoError(t, err)
+	require.Equal(t, []any{upstream.TensorRTLLM{}, "1.3.0", []upstream.Model{{ID: "m"}}}, []any{e.Kind, e.Version, e.Models})
+
 	e, err = upstream.Ask(t.Context(), serve(t, map[string]string{
 		"/v1/models": `{"data":[{"id":"m","owned_by":"llamacpp","meta":{"n_ctx":8192,"n_ctx_train":8192}}]}`,
 		"/props":     `{"default_generation_settings":{"params":{},"n_ctx":4096},"total_slots":2,"model_path":"/models/m.gguf","build_info":"b1-unknown"}`,

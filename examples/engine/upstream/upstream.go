@@ -8,6 +8,7 @@
 //	LlamaCPP    /completion of llama.cpp's server
 //	SGLang      /generate of SGLang
 //	Ollama      /api/generate of Ollama, with text instead of token ids
+//	TensorRTLLM /v1/completions of trtllm-serve
 //	Embedded    examples/engine, which has vLLM's endpoint and does not constrain its output
 //	Managed     endpoints that have one of the three APIs themselves: OpenAI, Anthropic, and servers with their APIs
 //
@@ -75,7 +76,7 @@ type Request struct {
 
 // Kinds returns all kinds that can be configured.
 func Kinds() []Kind {
-	return []Kind{VLLM{}, LlamaCPP{}, SGLang{}, Ollama{}, Embedded{}, OpenAI, Anthropic, Responses}
+	return []Kind{VLLM{}, LlamaCPP{}, SGLang{}, Ollama{}, TensorRTLLM{}, Embedded{}, OpenAI, Anthropic, Responses}
 }
 
 // Lookup returns the kind with a name.
