@@ -145,8 +145,12 @@ func TestSocket(t *testing.T) {
 	other.send(fmt.Sprintf(`"previous_response_id":%q,"input":"x"`, second))
 	other.wantError(400, "previous_response_not_found", second)
 
-	records := r.done(t, 6)
-	require.Equal(t, "mine.1", records[0].RequestID)
+	var ids []string
+	for _, rec := range r.done(t, 6) { // not in order: a response is sent before its record
+		ids = append(ids, rec.RequestID)
+	}
+	require.Contains(t, ids, "mine.1")
+	require.Contains(t, ids, "mine.4")
 	require.NoError(t, c.Close(websocket.StatusNormalClosure, ""))
 }
 
@@ -691,4 +695,25 @@ func TestSocketManyClients(t *testing.T) {
 	r.gateway.Close()
 	_, _, err := c.Read(t.Context())
 	require.Equal(t, websocket.StatusGoingAway, websocket.CloseStatus(err), "%v", err)
+}
+
+// TestSocketPanic checks that a panic while a message is served ends its connection and nothing else.
+func TestSocketPanic(t *testing.T) {
+	r := start(t, 1, say("Hello."), func(o *serve.Options) {
+		o.OnDone = func(rec serve.Record) {
+			if rec.Usage.Output > 0 {
+				panic("a callback")
+			}
+		}
+	})
+	c := connect(t, r.url)
+	c.send(`"input":"x"`)
+	for {
+		if _, _, err := c.Read(t.Context()); err != nil {
+			break
+		}
+	}
+	d := connect(t, r.url)
+	d.send(`"generate":false,"input":"x"`)
+	d.response()
 }
