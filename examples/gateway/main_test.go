@@ -117,7 +117,7 @@ grace: 5
 			c.Retries, c.Grace = d.Retries, d.Grace
 		}
 		c.MaxRequests, c.MaxQueue, c.QueueTimeout, c.EngineRequests, c.MaxMemoryMB, c.MaxBodyMB = d.MaxRequests, d.MaxQueue, d.QueueTimeout, d.EngineRequests, d.MaxMemoryMB, d.MaxBodyMB
-		c.HealthInterval, c.PerAddress, c.Metrics, c.LogFormat = d.HealthInterval, d.PerAddress, d.Metrics, d.LogFormat
+		c.HealthInterval, c.EngineSilence, c.PerAddress, c.Metrics, c.LogFormat = d.HealthInterval, d.EngineSilence, d.PerAddress, d.Metrics, d.LogFormat
 		return c
 	}
 	fromFile := with(config{Deployment: Deployment{Model: "from-file", Aliases: []string{"a", "b"}, ToolCallParser: "qwen3_coder", Models: []modelConfig{
