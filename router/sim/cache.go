@@ -3,7 +3,7 @@
 package sim
 
 // cache holds the KV blocks of an engine. Blocks in use are never evicted; others are, least recently used first, and of a prompt the
-// last ones first.
+// last ones first. Blocks that are pinned are evicted only if there are no others.
 type cache struct {
 	size   int
 	byHash map[uint64]int32
@@ -12,7 +12,7 @@ type cache struct {
 	free   int     // blocks that are not in use, with data or without
 }
 
-// block is a block of the cache. Blocks with data that are not in use are in a list, whose ends are blocks[0].
+// block is a block of the cache. Blocks with data that are not in use are in a list, whose ends are blocks[common], or blocks[pinned].
 type block struct {
 	hash       uint64
 	named      bool   // hash is in byHash
@@ -21,8 +21,15 @@ type block struct {
 	prev, next int32
 }
 
+const (
+	common = int32(iota)
+	pinned
+	lists
+)
+
 func newCache(size int) *cache {
-	c := &cache{size: size, byHash: make(map[uint64]int32), blocks: make([]block, 1, 1024), free: size}
+	c := &cache{size: size, byHash: make(map[uint64]int32), blocks: make([]block, lists, 1024), free: size}
+	c.blocks[pinned] = block{prev: pinned, next: pinned}
 	return c
 }
 
@@ -59,11 +66,13 @@ func (c *cache) take(dst []int32, removed []uint64, n int) ([]int32, []uint64) {
 		case len(c.unused) > 0:
 			i = c.unused[len(c.unused)-1]
 			c.unused = c.unused[:len(c.unused)-1]
-		case len(c.blocks) <= c.size:
+		case len(c.blocks) < c.size+int(lists):
 			c.blocks = append(c.blocks, block{})
 			i = int32(len(c.blocks) - 1)
 		default:
-			i = c.blocks[0].next
+			if i = c.blocks[common].next; i == common {
+				i = c.blocks[pinned].next
+			}
 			c.unlink(i)
 			delete(c.byHash, c.blocks[i].hash)
 			removed = append(removed, c.blocks[i].hash)
@@ -98,10 +107,25 @@ func (c *cache) release(blocks []int32) {
 			c.unused = append(c.unused, i)
 			continue
 		}
-		last := c.blocks[0].prev
-		b.prev, b.next = last, 0
-		c.blocks[last].next, c.blocks[0].prev = i, i
+		c.link(i, common)
 	}
+}
+
+// move moves the blocks that are not in use to a list.
+func (c *cache) move(hashes []uint64, list int32) {
+	for k := len(hashes) - 1; k >= 0; k-- {
+		if i, ok := c.byHash[hashes[k]]; ok && c.blocks[i].users == 0 {
+			c.unlink(i)
+			c.link(i, list)
+		}
+	}
+}
+
+// link appends a block to a list.
+func (c *cache) link(i, list int32) {
+	last := c.blocks[list].prev
+	c.blocks[i].prev, c.blocks[i].next = last, list
+	c.blocks[last].next, c.blocks[list].prev = i, i
 }
 
 // drop removes the data of blocks that are cached and not in use, and of those after the last one, and appends their hashes to removed.

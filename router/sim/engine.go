@@ -155,6 +155,7 @@ func (e *engine) end() {
 		e.context -= j.length + j.made
 		e.learn(j, len(j.hashes))
 		e.cache.release(j.blocks)
+		e.pin(j)
 		j.ticket.Finish(now, j.cached, j.made)
 		e.run.finished(j)
 	}
@@ -180,6 +181,16 @@ func (e *engine) end() {
 	e.report()
 	e.run.placed()
 	e.step()
+}
+
+// pin keeps the blocks of a session in the cache until its next request, if that comes soon enough.
+func (e *engine) pin(j *job) {
+	s := j.session
+	if s.turn+1 >= len(s.turns) || s.turns[s.turn+1].fresh || s.turns[s.turn+1].pause >= e.run.pin {
+		return
+	}
+	e.cache.move(j.hashes, pinned)
+	e.run.after(s.turns[s.turn+1].pause+time.Second, func() { e.cache.move(j.hashes, common) })
 }
 
 // transfer sends the KV data of a prompt that was computed to the engine of its response, except for the blocks that it has.

@@ -42,8 +42,11 @@ type Options struct {
 	//	lost  part of the events that are lost
 	//	late  seconds by which events are later than usual
 	//	drop  1 if engines remove what router.Options.Drop reports
+	//	pin   seconds: engines evict the blocks of sessions that continue sooner only if there are no others; they know it exactly
 	//	final 0 if the last requests of sessions are not marked
 	//	hold  milliseconds for router.Options.Hold
+	//	high  part of the sessions that only are measured, because their requests come first in the router's queue
+	//	tier  0 if their requests do not
 	//	named 0 if requests have no session
 	//	base, token, pair, front, transfer, step, sequence, context
 	//	      costs of the engines in milliseconds: of a prompt, each of its tokens to compute, each token before that, each
@@ -127,6 +130,9 @@ type run struct {
 	late  time.Duration
 	named bool
 	costs costs
+	high  float64
+	tier  uint32
+	pin   time.Duration
 	final bool
 	role  policy.Role // of requests
 }
@@ -166,7 +172,7 @@ func (o *Options) conditions() (name string, c map[string]float64, err error) {
 	if workloads[name] == nil {
 		return "", nil, fmt.Errorf("sim: unknown workload %q (want agents or chat)", name)
 	}
-	c = map[string]float64{"kv": 1, "slow": 1, "lost": 0, "late": 0, "drop": 0, "hold": 0, "named": 1, "final": 1, "split": 0,
+	c = map[string]float64{"kv": 1, "slow": 1, "lost": 0, "late": 0, "drop": 0, "hold": 0, "named": 1, "final": 1, "split": 0, "high": 0, "tier": 1, "pin": 0,
 		"base": 0, "token": 0.030, "pair": 3e-7, "front": 0, "transfer": 0.005, "step": 8, "sequence": 0.12, "context": 8e-6}
 	for part := range strings.SplitSeq(rest, ",") {
 		if part == "" {
@@ -219,7 +225,7 @@ func Run(opt *Options) (*Result, error) {
 	start := time.Unix(0, 0)
 	r := &run{
 		opt: o, block: block, now: start, from: start.Add(o.Duration / 3), rnd: rand.New(rand.NewPCG(o.Seed, 1)), held: make(map[*router.Ticket]*job),
-		lost: c["lost"], late: time.Duration(c["late"] * 1e9), named: c["named"] > 0, costs: conditionCosts(c), final: c["final"] > 0,
+		lost: c["lost"], late: time.Duration(c["late"] * 1e9), named: c["named"] > 0, costs: conditionCosts(c), high: c["high"], tier: uint32(c["tier"]), pin: time.Duration(c["pin"] * 1e9), final: c["final"] > 0,
 	}
 	ropt := &router.Options{Policy: o.Policy, Hold: time.Duration(c["hold"] * 1e6)}
 	if c["drop"] > 0 {
@@ -349,6 +355,9 @@ func (r *run) offer(s *session) {
 			in.Compaction = map[string]string{}
 		}
 	}
+	if r.high > 0 && s.isHigh(r) {
+		req.Intent.Tier = r.tier
+	}
 	tk, err := r.router.Offer(req, r.now)
 	if err != nil {
 		panic(err)
@@ -410,9 +419,22 @@ func (r *run) placed() {
 	}
 }
 
+// isHigh reports whether the session is one of those that only are measured.
+func (s *session) isHigh(r *run) bool {
+	for s.parent != nil {
+		s = s.parent
+	}
+	return float64(s.id>>11)/(1<<53) < r.high
+}
+
+// counts reports whether a request is measured.
+func (r *run) counts(j *job) bool {
+	return !j.placed.Before(r.from) && (r.high == 0 || j.session.isHigh(r))
+}
+
 // first counts a first token.
 func (r *run) first(j *job) {
-	if j.placed.Before(r.from) {
+	if !r.counts(j) {
 		return
 	}
 	r.result.first = append(r.result.first, r.now.Sub(j.placed))
@@ -422,7 +444,7 @@ func (r *run) first(j *job) {
 
 // finished continues the session after a response.
 func (r *run) finished(j *job) {
-	if !j.placed.Before(r.from) {
+	if r.counts(j) {
 		r.result.whole = append(r.result.whole, r.now.Sub(j.placed))
 	}
 	s := j.session

@@ -72,7 +72,7 @@ func TestInvalidOptions(t *testing.T) {
 		require.ErrorContains(t, err, "must be positive", o)
 	}
 	for workload, want := range map[string]string{
-		"chat:x=1":     `sim: unknown condition "x" (want base, context, drop, final, front, hold, kv, late, lost, named, pair, sequence, slow, split, step, token, transfer)`,
+		"chat:x=1":     `sim: unknown condition "x" (want base, context, drop, final, front, high, hold, kv, late, lost, named, pair, pin, sequence, slow, split, step, tier, token, transfer)`,
 		"chat:lost=x":  `sim: invalid value "x" of condition lost`,
 		"chat:split=1": "sim: split must leave engines of both kinds (got 8 of 8)",
 		"chat:kv=0.05": "sim: kv must be at least 0.10, slow and token above 0 (got 0.05, 1, 0.03)",
@@ -183,6 +183,10 @@ func TestConditions(t *testing.T) {
 	require.InEpsilon(t, whole.Mean(), run("agents:late=1").Mean(), 0.05, "what was placed is known before the events")
 	require.NotEqual(t, whole.Mean(), run("agents:hold=1").Mean())
 	require.Greater(t, whole.End(), whole.Mean())
+	require.NotEqual(t, small.Hit(), run("agents:kv=0.3,pin=10").Hit())
+	high, equal := run("agents:high=0.25,hold=1"), run("agents:high=0.25,hold=1,tier=0")
+	require.InDelta(t, 0.25, float64(high.Requests())/float64(whole.Requests()), 0.1)
+	require.Less(t, high.Mean(), equal.Mean())
 	split := run("agents:kv=2,split=0.5")
 	require.InDelta(t, split.Requests(), whole.Requests(), 0.02*float64(whole.Requests()))
 	require.Greater(t, split.Mean(), whole.Mean(), "half of the engines compute all prompts")
