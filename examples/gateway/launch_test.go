@@ -175,6 +175,12 @@ type liveRun struct {
 // directory with the packages of npm; .ci/live installs them.
 func runLive(t *testing.T, harness, pkg string, args ...string) (r liveRun) {
 	t.Helper()
+	return runLiveOn(t, func(engine string) []string { return []string{"-engine", engine} }, harness, pkg, args...)
+}
+
+// runLiveOn is runLive with flags of the gateway for the address of the engine.
+func runLiveOn(t *testing.T, flags func(engine string) []string, harness, pkg string, args ...string) (r liveRun) {
+	t.Helper()
 	packages := os.Getenv("WEFT_LIVE_CLIENTS")
 	if packages == "" {
 		t.Skip("set WEFT_LIVE_CLIENTS, or run .ci/live clients")
@@ -197,7 +203,7 @@ func runLive(t *testing.T, harness, pkg string, args ...string) (r liveRun) {
 	log := filepath.Join(home, "gateway.log")
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, program, append([]string{"-engine", url, "-log-file", log, "launch", harness, "--"}, args...)...)
+	cmd := exec.CommandContext(ctx, program, slices.Concat(flags(url), []string{"-log-file", log, "launch", harness, "--"}, args)...)
 	cmd.Dir, cmd.WaitDelay = work, 5*time.Second
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.Env = []string{"HOME=" + home, "TMPDIR=" + t.TempDir(), "PATH=" + filepath.Join(packages, "bin") + ":" + filepath.Join(packages, "node_modules", ".bin") + ":" + os.Getenv("PATH"),
@@ -262,6 +268,30 @@ func TestLiveClients(t *testing.T) {
 				require.Equal(t, socket, strings.Contains(line, "continued=true"), "the first one continues a warm-up: %s", line)
 			}
 		})
+	}
+}
+
+// TestLiveClientsManaged has them do the same through another gateway, which is a managed endpoint with each API.
+func TestLiveClientsManaged(t *testing.T) {
+	for _, c := range []struct {
+		harness, pkg string
+		args         []string
+	}{
+		{"claude", "@anthropic-ai/claude-code", []string{"--output-format", "stream-json", "--verbose", "--allowedTools", "Bash,Write,Read,Edit", "-p"}},
+		{"codex", "@openai/codex", codexExec},
+		{"opencode", "opencode-ai", []string{"run", "--pure", "--auto", "--format", "json"}},
+	} {
+		for _, kind := range managedKinds() {
+			t.Run(c.harness+" on "+kind, func(t *testing.T) {
+				r := runLiveOn(t, func(engine string) []string {
+					back, stop := startProgram(t, "-engine", engine)
+					t.Cleanup(func() { require.NoError(t, stop()) })
+					return []string{"-model", "played", "-engine", kind + "=" + back}
+				}, c.harness, c.pkg, slices.Concat(c.args, []string{"Create a file note.txt with content weft-" + c.harness + ", then read it back."})...)
+				require.Equal(t, "weft-"+c.harness+"\n", r.file(t, "note.txt"))
+				require.Contains(t, r.out, "done: note.txt has weft-"+c.harness)
+			})
+		}
 	}
 }
 

@@ -176,7 +176,7 @@ func (c *managedBackend) lost(l *block.Loss) (field string, ok bool) {
 	field, detail, _ := strings.Cut(l.Path, " ")
 	root, _, _ := strings.Cut(field, ".")
 	switch {
-	case slices.Contains(c.hinted, root), root == "include", root == "logprobs" && c.logprobs != nil:
+	case slices.Contains(c.hinted, root), root == "include", field == "thinking.display", root == "logprobs" && c.logprobs != nil:
 		return "", false
 	case detail != "" && !slices.Contains(demanded, field): // the loss is described in words
 		return "", false
@@ -203,8 +203,9 @@ func (c *managedBackend) hash() error {
 
 // dropped implements backend.
 func (c *managedBackend) dropped() (names []string) {
-	for _, l := range c.converted[c.place.engine].Losses {
-		c.g.opt.Logger.Debug("not converted", "request", c.id, "path", l.Path, "why", reason(l))
+	losses := c.converted[c.place.engine].Losses
+	c.note("not converted", losses)
+	for _, l := range losses {
 		if field, ok := c.lost(&l); ok && !slices.Contains(names, c.spelled(field)) {
 			names = append(names, c.spelled(field))
 		}

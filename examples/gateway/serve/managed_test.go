@@ -3,9 +3,11 @@
 package serve_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
+	"log/slog"
 	"maps"
 	"net/http"
 	"slices"
@@ -583,4 +585,35 @@ func TestManagedUncounted(t *testing.T) {
 		require.Greater(t, u.Prompt, int64(50), "the body has some hundred bytes")
 		require.Less(t, u.Prompt, int64(150))
 	}
+}
+
+// TestManagedLogs checks that the log has no text of requests, responses and errors of endpoints, and no keys.
+func TestManagedLogs(t *testing.T) {
+	eachPair(t, func(t *testing.T, a apiCase, i int) {
+		k := managedKinds[i]
+		var log bytes.Buffer
+		status := 200
+		e := newEndpoint(t, func(w http.ResponseWriter, r *http.Request, body object) {
+			if status == 200 {
+				playing(k, callScene)(w, r, body)
+				return
+			}
+			w.WriteHeader(status)
+			io.WriteString(w, `{"type":"error","error":{"type":"x","message":"you sent SECRET with the key sk-up"}}`)
+		})
+		r := managed(t, k, func(o *serve.Options) {
+			o.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+			o.Retries = -1
+		}, e)
+		body := a.body("SECRET", true)
+		body[strings.Repeat("long name ", 50)] = "SECRET"
+		for _, status = range []int{200, 400, 401, 429, 500} {
+			send(t, r.url+a.path, body, "Authorization", "Bearer sk-client")
+		}
+		r.done(t, 5)
+		require.Contains(t, log.String(), "request done")
+		for _, secret := range []string{"SECRET", "sk-", "two looks", "a.go", strings.Repeat("long name ", 20)} {
+			require.NotContains(t, log.String(), secret)
+		}
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"net/http"
 	"slices"
@@ -213,7 +214,7 @@ func (c tokenBackend) prepare(ctx context.Context, turn *prompt.Turn) (err error
 	}
 	turn.Bind(c.route.Intent.Salt, c.route.Intent.Session.ID)
 	if c.text, err = turn.Render(c.model, c.req, time.Now()); c.text != nil {
-		c.note(c.text.Losses)
+		c.note("not rendered", c.text.Losses)
 	}
 	if err != nil && c.warm { // some templates need a message of the user
 		return nil
@@ -255,8 +256,8 @@ func (c tokenBackend) open() (event.Event, error) {
 	return start, nil
 }
 
-// note logs the parts of the request that the prompt omits, each kind once per request.
-func (c tokenBackend) note(losses []block.Loss) {
+// note logs the parts of the request that engines do not get, each kind once per request.
+func (c *call) note(msg string, losses []block.Loss) {
 	times := make(map[string]int)
 	for _, l := range losses {
 		times[reason(l)]++
@@ -264,7 +265,7 @@ func (c tokenBackend) note(losses []block.Loss) {
 	for _, l := range losses {
 		why := reason(l)
 		if n := times[why]; n > 0 {
-			c.g.opt.Logger.Info("not rendered", "request", c.id, "path", l.Path, "why", why, "times", n)
+			c.g.opt.Logger.Info(msg, "request", c.id, "path", fmt.Sprintf("%.100s", l.Path), "why", fmt.Sprintf("%.100s", why), "times", n) // both may quote a name
 			delete(times, why)
 		}
 	}
