@@ -284,9 +284,8 @@ func TestLiveClientsManaged(t *testing.T) {
 		for _, kind := range managedKinds() {
 			t.Run(c.harness+" on "+kind, func(t *testing.T) {
 				r := runLiveOn(t, func(engine string) []string {
-					back, stop := startProgram(t, "-engine", engine)
-					t.Cleanup(func() { require.NoError(t, stop()) })
-					return []string{"-model", "played", "-engine", kind + "=" + back}
+					back, _, _ := startProgram(t, io.Discard, io.Discard, "-listen", "127.0.0.1:0", "-engine", engine)
+					return []string{"-model", "played", "-engine", kind + "=http://" + back}
 				}, c.harness, c.pkg, slices.Concat(c.args, []string{"Create a file note.txt with content weft-" + c.harness + ", then read it back."})...)
 				require.Equal(t, "weft-"+c.harness+"\n", r.file(t, "note.txt"))
 				require.Contains(t, r.out, "done: note.txt has weft-"+c.harness)
