@@ -39,6 +39,7 @@ func (m *machine) retire(t *Ticket, s *session, known bool, e *evaluation, req *
 		for _, c := range s.children {
 			if c.running == 0 {
 				m.drop(c.prompt, c.shared)
+				c.prompt = nil
 			}
 		}
 	}

@@ -47,8 +47,8 @@ type Options struct {
 	// the last one are not needed either. An engine that removes them, or evicts them first, has room for others. They are the
 	// blocks of a session after its last request (intent.Session.Final, intent.EvictSession), after a compaction
 	// (intent.Intent.Compaction), and of sub-agents when a tool result reaches their parent; but not those that other
-	// sessions use. Drop is called with a lock held and must not call the router. It must not modify the hashes. nil means that
-	// no engine can remove blocks.
+	// sessions use. Drop is called with a lock held and must not call the router. It must not modify or retain the hashes. nil
+	// means that no engine can remove blocks.
 	Drop func(id index.WorkerID, hashes []uint64)
 	// Weight returns a tenant's part of the fleet while requests wait, in proportion to the weights of other tenants.
 	// nil means the number of its sessions that wait. It must return the same value for as long as the router is used.
