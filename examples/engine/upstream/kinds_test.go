@@ -362,6 +362,9 @@ func TestConstrain(t *testing.T) {
 
 func TestKinds(t *testing.T) {
 	for _, k := range upstream.Kinds() {
+		_, tokens := k.(upstream.TokenKind)
+		_, managed := k.(upstream.Managed)
+		require.True(t, tokens != managed, k.String())
 		got, ok := upstream.Lookup(k.String())
 		require.True(t, ok)
 		require.Equal(t, k, got)
