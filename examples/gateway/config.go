@@ -314,7 +314,7 @@ engines, compares, reports what is wrong, and exits.
 
 Environment:
   VLLM_API_KEY, LLAMA_API_KEY, OLLAMA_API_KEY, SGLANG_API_KEY
-                      bearer token for engines of the kinds vllm, llamacpp and sglang
+                      bearer token for engines of the kinds vllm, llamacpp, ollama and sglang
   OPENAI_API_KEY, ANTHROPIC_API_KEY
                       keys for api.openai.com and api.anthropic.com. No other endpoint gets them; see key_env
   WEFT_REASONING_KEY  keys that sign reasoning: at least 32 bytes in hex each, separated by commas; the first signs.

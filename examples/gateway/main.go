@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command gateway serves the Chat Completions, Responses and Messages APIs in front of engines: vLLM, SGLang, llama.cpp and
-// embedded ones, and in front of endpoints that have one of these APIs themselves.
+// Command gateway serves the Chat Completions, Responses and Messages APIs in front of engines: vLLM, SGLang, TensorRT-LLM,
+// llama.cpp, Ollama and embedded ones, and in front of endpoints that have one of these APIs themselves.
 //
 //	go run ./examples/gateway -engine http://127.0.0.1:8000
 //	go run ./examples/gateway -model m -engine embedded=local -engine embedded=local -tool-call-parser hermes
