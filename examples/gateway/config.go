@@ -131,6 +131,9 @@ func (c *config) each() []*config {
 
 // checkModel returns an error for invalid settings of the model of c.
 func (c *config) checkModel() error {
+	if len(c.Engines) == 0 {
+		return cli.Usagef("no engine: set engines")
+	}
 	if c.Placement != "" {
 		if _, err := policy.Named(c.Placement); err != nil {
 			return cli.Usagef("placement: %v", err)
@@ -468,6 +471,9 @@ func parse(args []string, stdout io.Writer) (*config, error) {
 		return nil, cli.Usagef("max_per_address must be at least 1, or -1 for no limit (got %d)", c.PerAddress)
 	}
 	for i, one := range c.each() {
+		if c.Check {
+			break // deploy checks the models, and reports all that is wrong with each
+		}
 		switch err := one.checkModel(); {
 		case err != nil && len(c.Deployments) > 0:
 			return nil, fmt.Errorf("model %d (%s): %w", i+1, cmp.Or(one.Model, "of its engine"), err)

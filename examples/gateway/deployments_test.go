@@ -120,7 +120,8 @@ func TestCheck(t *testing.T) {
 	}
 	write(fmt.Sprintf("deployments:\n"+
 		"  - {model: a, model_dir: mini, tool_call_parser: hermes, engines: [{kind: vllm, url: \"http://127.0.0.1:1\"}, {kind: vllm, url: %q}]}\n"+
-		"  - {model: b, model_dir: nowhere, engines: [{kind: embedded, url: local}]}\n", wrong.URL))
+		"  - {model: b, model_dir: nowhere, engines: [{kind: embedded, url: local}]}\n"+
+		"  - {model: c, engines: []}\n  - {model: d, engines: [{kind: embedded, url: local}], placement: best}\n", wrong.URL))
 	var out bytes.Buffer
 	err := run(t.Context(), []string{"-config", file, "-check"}, &out, io.Discard, nil)
 	require.Empty(t, out.String())
@@ -129,6 +130,8 @@ func TestCheck(t *testing.T) {
 	require.ErrorContains(t, err, "serves other, not a")
 	require.ErrorContains(t, err, "model 2 (b): ")
 	require.ErrorContains(t, err, "nowhere")
+	require.ErrorContains(t, err, "model 3 (c): no engine")
+	require.ErrorContains(t, err, "model 4 (d): placement")
 
 	for text, has := range map[string]string{
 		"model: m\ndeployments: [{model: a, engines: [{kind: embedded, url: local}]}]\n":                                          "no engine there",

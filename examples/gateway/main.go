@@ -336,6 +336,9 @@ func (p *program) deployments(ctx context.Context, c *config, g *generation) ([]
 // deploy asks the engines of a model, loads the model, and starts embedded engines, which end with g. used gets the loaded
 // model.
 func (p *program) deploy(ctx context.Context, c *config, g *generation, used map[settings]*prompt.Model) (*serve.Model, error) {
+	if err := c.checkModel(); err != nil { // parse has not, for -check
+		return nil, err
+	}
 	list, err := records(c.Models)
 	if err != nil {
 		return nil, err

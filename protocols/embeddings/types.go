@@ -4,6 +4,7 @@ package embeddings
 
 import (
 	"encoding/json"
+	"iter"
 
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
@@ -53,6 +54,22 @@ func (r *Request) Field(name string) []byte {
 		return nil
 	}
 	return r.doc.Root().Get(name).Raw()
+}
+
+// Fields returns an iterator over the names and the raw JSON of the fields of the decoded body, without edits, in their
+// order. There are none in a request that was built.
+func (r *Request) Fields() iter.Seq2[string, []byte] {
+	return func(yield func(string, []byte) bool) {
+		if r.doc == nil {
+			return
+		}
+		root := r.doc.Root()
+		for v := root.First(); v.Exists(); v = root.Next(v) {
+			if !yield(v.Key(), v.Raw()) {
+				return
+			}
+		}
+	}
 }
 
 // Set sets a field of the request other than model and input, which are Go fields, to raw JSON; nil removes it. It

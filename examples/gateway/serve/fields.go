@@ -70,11 +70,7 @@ func (c *call) ignore() {
 		if slices.Contains(effective[c.req.API()], name) || slices.Contains(constraints, name) {
 			continue
 		}
-		switch string(value) {
-		case idle[name], "null", "false", `""`, "0", "[]", "{}":
-		default:
-			c.ignored = append(c.ignored, name)
-		}
+		c.ignoreField(name, value)
 	}
 	switch c.req.API() {
 	case block.Responses:
@@ -91,6 +87,15 @@ func (c *call) ignore() {
 		if len(c.req.Field("output_config", "task_budget")) > 0 {
 			c.ignored = append(c.ignored, "output_config.task_budget")
 		}
+	}
+}
+
+// ignoreField adds a field to those without effect, unless its value asks for nothing.
+func (c *call) ignoreField(name string, value []byte) {
+	switch string(value) {
+	case idle[name], "null", "false", `""`, "0", "[]", "{}":
+	default:
+		c.ignored = append(c.ignored, name)
 	}
 }
 
@@ -202,6 +207,11 @@ func (c tokenBackend) dropped() (names []string) {
 // announce names the fields without effect, also those without one at the chosen engine.
 func (c *call) announce(h http.Header) {
 	c.ignored = append(c.ignored, c.backend.dropped()...)
+	c.nameIgnored(h)
+}
+
+// nameIgnored names c.ignored in the header and the log.
+func (c *call) nameIgnored(h http.Header) {
 	if len(c.ignored) == 0 {
 		return
 	}

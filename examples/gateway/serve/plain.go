@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/weft-go/weft/examples/engine/upstream"
@@ -103,6 +104,7 @@ func (g *Gateway) embed(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer func() { c.leave((*router.Ticket).Cancel) }() // no effect after finish
+	c.nameIgnored(w.Header())
 	resp, err := c.embeddings(r.Context(), req)
 	if err != nil {
 		g.refuse(w, r, c.api, err)
@@ -165,6 +167,11 @@ func (c *call) readEmbeddings(w http.ResponseWriter, r *http.Request) (_ *embedd
 		c.route.Tokens += len(ids)
 	}
 	out := &embeddings.Request{Model: cmp.Or(c.adapter, c.deployment.name), Texts: req.Texts, Tokens: req.Tokens}
+	for name, value := range req.Fields() {
+		if !slices.Contains(embeddingFields, name) && !slices.Contains([]string{"model", "input", "encoding_format", "messages", "user"}, name) {
+			c.ignoreField(name, value)
+		}
+	}
 	for _, name := range embeddingFields {
 		if raw := req.Field(name); raw != nil {
 			out.Set(name, raw)

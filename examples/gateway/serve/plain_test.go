@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -142,6 +143,10 @@ func TestEmbeddings(t *testing.T) {
 		require.Equal(t, 200, status, text)
 		require.JSONEq(t, `{"object":"list","model":"embed","data":[{"object":"embedding","index":0,"embedding":[1,-0.5]}],"usage":{"prompt_tokens":4,"total_tokens":4}}`, text)
 	}
+	w := serveOne(t, g, "/v1/embeddings", `{"model":"embed","input":"x","dimensions":2,"user":"u","cache_salt":"s","priority":0,"input_type":"query"}`)
+	require.Equal(t, "cache_salt, input_type", w.Header().Get("X-Weft-Dropped"))
+	recs, asked = recs[:4], slices.DeleteFunc(asked, func(s string) bool { return strings.Contains(s, `"x"`) })
+
 	require.Len(t, recs, 4)
 	require.Greater(t, len(asked), 4, "an engine failed, and another one was asked")
 	require.Equal(t, "embeddings stop 4", fmt.Sprint(recs[0].API, " ", recs[0].Finish, " ", recs[0].Usage.Prompt))
