@@ -5,6 +5,7 @@ package serve
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/weft-go/weft/protocols/apierr"
 	"github.com/weft-go/weft/protocols/block"
@@ -49,6 +50,27 @@ func (g *Gateway) check(c *call, path string) error {
 	}
 	if n := r.Params().Sampling.N; n != nil && (*n < 1 || *n > int64(g.opt.MaxChoices)) {
 		return apierr.Invalid("n", "The number of answers must be from 1 to %d.", g.opt.MaxChoices)
+	}
+	return nil
+}
+
+// versioned returns an error for a Messages request with what its API version no longer has. Versions are dates; any other
+// text is treated as the first one.
+func versioned(r *block.Request, version string) error {
+	if _, err := time.Parse(time.DateOnly, version); r.API() != block.Messages || err != nil || version < "2026-10-21" {
+		return nil
+	}
+	for _, name := range []string{"temperature", "top_p", "top_k"} {
+		if given(r, name) {
+			return apierr.Invalid(name, "The API version %s has no %s: leave it out, or send anthropic-version 2023-06-01.", version, name)
+		}
+	}
+	for _, t := range r.Turns() {
+		for i := range t.Blocks {
+			if b := &t.Blocks[i]; t.Role == block.RoleAssistant && b.Kind == block.Document {
+				return apierr.Invalid(b.At.Path(), "The API version %s has no documents in messages of the assistant.", version)
+			}
+		}
 	}
 	return nil
 }

@@ -166,6 +166,9 @@ func (c *call) read(w http.ResponseWriter, r *http.Request) error {
 	if err := g.check(c, r.URL.Path); err != nil {
 		return err
 	}
+	if err := versioned(c.req, r.Header.Get("Anthropic-Version")); err != nil {
+		return err
+	}
 	record, d, _ := g.lookup(c.req.Params().Model) // which check found
 	c.use(record, d)
 	if err := c.backend.accept(r, len(body)); err != nil {

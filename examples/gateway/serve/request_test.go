@@ -108,3 +108,29 @@ func must[T any](v T, err error) T {
 	}
 	return v
 }
+
+// TestAnthropicVersion checks what a request with the API version of October 2026 must not have.
+func TestAnthropicVersion(t *testing.T) {
+	g := stubbed(t, 1, hello(), nil)
+	defer g.Close()
+	document := `"messages":[{"role":"user","content":"x"},{"role":"assistant","content":[{"type":"document","source":{"type":"text","media_type":"text/plain","data":"d"}}]},{"role":"user","content":"y"}]`
+	for _, version := range []string{"", "2023-06-01", "latest", "2026-10-21", "2027-01-01"} {
+		want := map[bool]int{true: 400, false: 200}[version > "2026" && version < "3"]
+		for fields, status := range map[string]int{
+			`"messages":[{"role":"user","content":"x"}]`:                    200,
+			`"messages":[{"role":"user","content":"x"}],"temperature":null`: 200,
+			`"messages":[{"role":"user","content":"x"}],"temperature":1`:    want,
+			`"messages":[{"role":"user","content":"x"}],"top_p":0.9`:        want,
+			`"messages":[{"role":"user","content":"x"}],"top_k":5`:          want,
+			document: want,
+		} {
+			r := httptest.NewRequest(http.MethodPost, "/v1/messages", strings.NewReader(`{"model":"m","max_tokens":9,`+fields+`}`))
+			if version != "" {
+				r.Header.Set("Anthropic-Version", version)
+			}
+			w := httptest.NewRecorder()
+			g.ServeHTTP(w, r)
+			require.Equal(t, status, w.Code, "%s %s: %s", version, fields, w.Body)
+		}
+	}
+}
