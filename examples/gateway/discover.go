@@ -5,6 +5,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/weft-go/weft/examples/engine/upstream"
 	"github.com/weft-go/weft/examples/gateway/serve"
@@ -20,6 +22,7 @@ import (
 	"github.com/weft-go/weft/parsers"
 	"github.com/weft-go/weft/protocols/apierr"
 	"github.com/weft-go/weft/protocols/event"
+	"github.com/weft-go/weft/protocols/wire"
 	"github.com/weft-go/weft/tokenizers"
 	"github.com/weft-go/weft/tokenizers/prompt"
 )
@@ -29,6 +32,7 @@ import (
 //
 //	discover       the kinds, the model, its directory, the window, the block size, the addresses of events
 //	checkTokens    the tokenizer
+//	checkTemplate  the chat template
 //	checkAgain     all of that, of an engine that may have been restarted
 
 // probed are the engines that responded.
@@ -308,6 +312,44 @@ func (found probed) checkTokens(ctx context.Context, c *config, tok *tokenizers.
 		}
 	}
 	return nil
+}
+
+// checkTemplate compares the chat template with the template of each engine that has an endpoint for it. A difference is only
+// logged, because prompts are those of the gateway's template, which may be a corrected one.
+func (found probed) checkTemplate(ctx context.Context, c *config, m *prompt.Model, log *slog.Logger) {
+	text, _ := json.Marshal(probeText) // a string
+	messages := fmt.Appendf(nil, `[{"role":"user","content":"Hello"},{"role":"assistant","content":"Hi."},{"role":"user","content":%s}]`, text)
+	req, err := wire.Chat.Decode(fmt.Appendf(nil, `{"model":"m","messages":%s}`, messages), nil)
+	if err != nil {
+		panic(err) // it does not depend on the configuration
+	}
+	p, err := m.Render(req, time.Now())
+	if err != nil {
+		return // this template does not take the conversation
+	}
+	tok := m.Tokenizer()
+	for _, e := range found {
+		ids, theirs, err := e.Render(ctx, c.Model, messages)
+		if err != nil {
+			continue
+		}
+		if ids != nil {
+			theirs = string(tok.AppendDecode(nil, ids, false))
+		}
+		ours := p.Text
+		if front, ok := strings.CutSuffix(ours, theirs); ok { // llama.cpp adds the token that begins a prompt later
+			if _, ok := tok.TokenID(front); ok || front == "" {
+				continue
+			}
+		}
+		at := 0
+		for at < len(ours) && at < len(theirs) && ours[at] == theirs[at] {
+			at++
+		}
+		excerpt := func(s string) string { return s[max(at-20, 0):min(at+40, len(s))] }
+		log.Warn("the engine's chat template differs from the one in the model directory, which the gateway uses", "engine", e.URL, "dir", c.ModelDir,
+			"engine_prints", excerpt(theirs), "gateway_prints", excerpt(ours))
+	}
 }
 
 // omitted returns the markers of the model's family that an engine that returns text omits, because they are special tokens.

@@ -39,6 +39,7 @@ type told struct {
 	metrics  string
 	events   string
 	tokenize func(text string) []uint32
+	thinks   string // what the engine's chat template prints before the response
 }
 
 func (e *told) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -50,14 +51,31 @@ func (e *told) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/kv_event_sources" && e.events != "":
 		fmt.Fprint(w, e.events)
 	case r.URL.Path == "/tokenize" && e.tokenize != nil:
-		var req struct{ Prompt string }
-		json.NewDecoder(r.Body).Decode(&req)
-		json.NewEncoder(w).Encode(map[string]any{"tokens": e.tokenize(req.Prompt)})
+		prompt := e.conversation(r)
+		json.NewEncoder(w).Encode(map[string]any{"tokens": e.tokenize(prompt)})
+	case r.URL.Path == "/apply-template":
+		json.NewEncoder(w).Encode(map[string]any{"prompt": e.conversation(r)})
 	case r.URL.Path == "/v1/completions":
 		fmt.Fprint(w, "data: {\"choices\":[{\"index\":0,\"text\":\"Hi.\",\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
 	case r.URL.Path != "/health":
 		w.WriteHeader(404)
 	}
+}
+
+// conversation returns the prompt in a request, or for the messages in it.
+func (e *told) conversation(r *http.Request) string {
+	var req struct {
+		Prompt   string
+		Messages []struct{ Role, Content string }
+	}
+	json.NewDecoder(r.Body).Decode(&req)
+	for _, m := range req.Messages {
+		req.Prompt += "<|im_start|>" + m.Role + "\n" + m.Content + "<|im_end|>\n"
+	}
+	if req.Messages != nil {
+		req.Prompt += "<|im_start|>" + e.thinks + "assistant\n"
+	}
+	return req.Prompt
 }
 
 func exact(text string) []uint32 { return mini.Load().AppendEncode(nil, text) }
@@ -179,6 +197,30 @@ func TestDiscoverOllama(t *testing.T) {
 	require.ErrorIs(t, err, serve.ErrContradiction)
 	require.ErrorContains(t, err, "serves other:1b, not tiny:1b")
 	require.Zero(t, loads)
+}
+
+// A chat template that differs from the engine's is logged, with both sides.
+func TestDiscoverTemplate(t *testing.T) {
+	dir := t.TempDir()
+	modelFiles(t, dir)
+	for _, tt := range []struct{ thinks, owner, want string }{
+		{"", "vllm", ""},
+		{"so ", "vllm", `engine_prints="m_end|>\n<|im_start|>so assistant\n" gateway_prints="m_end|>\n<|im_start|>assistant\n"`},
+		{"", "llamacpp", ""},
+		{"so ", "llamacpp", "<|im_start|>so assistant"},
+	} {
+		e := &told{models: fmt.Sprintf(`{"data":[{"id":"tiny","owned_by":%q}]}`, tt.owner), tokenize: exact, thinks: tt.thinks}
+		engine := httptest.NewServer(e)
+		defer engine.Close()
+		var log bytes.Buffer
+		require.NoError(t, run(t.Context(), []string{"-engine", engine.URL, "-model-dir", dir, "-tool-call-parser", "hermes", "-check"}, io.Discard, &log, nil))
+		if tt.want == "" {
+			require.NotContains(t, log.String(), "chat template differs")
+			continue
+		}
+		require.Contains(t, log.String(), "chat template differs")
+		require.Contains(t, log.String(), tt.want)
+	}
 }
 
 // What contradicts an engine is an error that says both sides and what to do.

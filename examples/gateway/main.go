@@ -360,6 +360,7 @@ func (p *program) deploy(ctx context.Context, c *config, g *generation, used map
 		if err := found.checkTokens(ctx, c, prompts.Tokenizer(), p.log); err != nil {
 			return nil, err
 		}
+		found.checkTemplate(ctx, c, prompts, p.log)
 	}
 	m := &serve.Model{Name: c.Model, Aliases: c.Aliases, Records: list, Prompts: prompts, MaxModelLen: c.MaxModelLen, BlockSize: c.BlockSize}
 	if c.Placement != "" {

@@ -243,3 +243,25 @@ func (e *Engine) Tokenize(ctx context.Context, model, text string) ([]uint32, er
 	}
 	return append(reply.Tokens, reply.Context...), nil
 }
+
+// Render returns the prompt that the engine's own chat template prints for a conversation, a JSON array of messages of the
+// Chat Completions API: its token ids, or its text if the engine has only that. The error matches [errors.ErrUnsupported] if
+// the engine has no endpoint for that.
+func (e *Engine) Render(ctx context.Context, model string, messages json.RawMessage) (ids []uint32, text string, err error) {
+	defer e.client.CloseIdleConnections()
+	path, body := "/tokenize", map[string]any{"model": model, "messages": messages}
+	if _, ok := e.Kind.(LlamaCPP); ok {
+		path = "/apply-template"
+	}
+	var reply struct {
+		Tokens []uint32
+		Prompt string
+	}
+	if err := e.post(ctx, path, body, &reply); err != nil {
+		return nil, "", fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
+	}
+	if reply.Tokens == nil && reply.Prompt == "" {
+		return nil, "", fmt.Errorf("probe: %s%s: no prompt: %w", e.URL, path, errors.ErrUnsupported)
+	}
+	return reply.Tokens, reply.Prompt, nil
+}
