@@ -419,7 +419,8 @@ func readReply(t *testing.T, out string) (text, why, stop string) {
 }
 
 // TestLiveLlamaCPPChat holds conversations with a real model. Without randomness, the text of each response equals the
-// one of the engine's own chat, and the next prompt is cached up to the last response.
+// one of the engine's own chat, and the next prompt is cached up to the last response. llama.cpp may write something else
+// if less of the prompt is cached, so that a request with another text is repeated once, when the whole prompt is.
 func TestLiveLlamaCPPChat(t *testing.T) {
 	needsLlama(t)
 	file := os.Getenv("WEFT_LIVE_SMOLLM2")
@@ -445,7 +446,7 @@ func TestLiveLlamaCPPChat(t *testing.T) {
 		"What day comes after Monday?", "Write 你好 once.", "Give me a JSON object with a key a.", "Goodbye!",
 	}
 	for _, path := range livePaths {
-		equal, next, cached := 0, 0, 0
+		equal, again, next, cached := 0, 0, 0, 0
 		var turns []map[string]any
 		var last serve.Record
 		for i, q := range questions {
@@ -457,10 +458,16 @@ func TestLiveLlamaCPPChat(t *testing.T) {
 			status, out = postJSON(t, l.url()+"/v1/chat/completions", llamaBody("", turns, 48, nil))
 			require.Equal(t, http.StatusOK, status, out)
 			own, ownWhy, _ := readReply(t, out)
+			if text != own {
+				t.Logf("%s %d: %q, llama.cpp itself %q", path, i, text, own)
+				again++
+				status, out = postJSON(t, url+path, llamaBody(path, turns, 48, nil))
+				require.Equal(t, http.StatusOK, status, out)
+				r = <-records
+				text, why, _ = readReply(t, out)
+			}
 			if text == own {
 				equal++
-			} else {
-				t.Logf("%s %d: %q, llama.cpp itself %q", path, i, text, own)
 			}
 			require.Equal(t, map[string]string{"stop": "stop", "length": "length"}[ownWhy], map[string]string{
 				"stop": "stop", "length": "length", "end_turn": "stop", "max_tokens": "length", "completed": "stop", "max_output_tokens": "length",
@@ -477,8 +484,9 @@ func TestLiveLlamaCPPChat(t *testing.T) {
 			last = r
 			turns = append(turns, map[string]any{"role": "assistant", "content": text})
 		}
-		t.Logf("%-21s text equal in %d of %d, next prompt cached in %d of %d", path, equal, len(questions), cached, next)
+		t.Logf("%-21s text equal in %d of %d, %d of them when asked again; next prompt cached in %d of %d", path, equal, len(questions), again, cached, next)
 		require.Equal(t, len(questions), equal)
+		require.LessOrEqual(t, again, 2)
 		require.GreaterOrEqual(t, cached, next-1)
 
 		// Stop sequences, and where they are reported.
