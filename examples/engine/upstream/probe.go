@@ -186,14 +186,25 @@ func (e *Engine) readMetrics(ctx context.Context) error {
 	return nil
 }
 
+// An eventSource describes where an engine publishes cache events, as its configuration does.
+type eventSource struct {
+	Publisher string `json:"publisher"`
+	Endpoint  string `json:"endpoint"`
+	Replay    string `json:"replay_endpoint"`
+	Topic     string `json:"topic"`
+}
+
+// addSource adds a source of events. An engine listens at addresses with a wildcard, and connects to others.
+func (e *Engine) addSource(rank int, s *eventSource) {
+	listens := strings.Contains(s.Endpoint, "*") || !strings.HasPrefix(s.Endpoint, "tcp://")
+	e.Events = append(e.Events, Source{rank, e.reach(s.Endpoint), e.reach(s.Replay), listens, s.Topic})
+}
+
 // readSources reads vLLM's /kv_event_sources.
 func (e *Engine) readSources(ctx context.Context) error {
 	var sources map[string]struct {
-		Enabled   bool   `json:"enable_kv_cache_events"`
-		Publisher string `json:"publisher"`
-		Endpoint  string `json:"endpoint"`
-		Replay    string `json:"replay_endpoint"`
-		Topic     string `json:"topic"`
+		Enabled bool `json:"enable_kv_cache_events"`
+		eventSource
 	}
 	if err := e.get(ctx, "/kv_event_sources", &sources); err != nil {
 		return err
@@ -201,8 +212,7 @@ func (e *Engine) readSources(ctx context.Context) error {
 	for _, rank := range slices.Sorted(maps.Keys(sources)) {
 		if s := sources[rank]; s.Enabled && s.Publisher == "zmq" {
 			n, _ := strconv.Atoi(rank)
-			listens := strings.Contains(s.Endpoint, "*") || !strings.HasPrefix(s.Endpoint, "tcp://")
-			e.Events = append(e.Events, Source{n, e.reach(s.Endpoint), e.reach(s.Replay), listens, s.Topic})
+			e.addSource(n, &s.eventSource)
 		}
 	}
 	return nil

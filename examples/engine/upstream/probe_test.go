@@ -65,6 +65,22 @@ func TestAsk(t *testing.T) {
 	}), "")
 	require.NoError(t, err)
 	require.Equal(t, []any{upstream.SGLang{}, "0.5.23", 64}, []any{e.Kind, e.Version, e.BlockSize})
+	require.Empty(t, e.Events)
+	for config, want := range map[string][]upstream.Source{
+		`{"publisher":"zmq"}`: {{Rank: 0, Events: "tcp://127.0.0.1:5557", Listens: true}, {Rank: 1, Events: "tcp://127.0.0.1:5558", Listens: true}},
+		`{"publisher":"zmq","endpoint":"tcp://10.0.0.9:7000","replay_endpoint":"tcp://*:8000","topic":"kv"}`: {
+			{Rank: 0, Events: "tcp://10.0.0.9:7000", Replay: "tcp://127.0.0.1:8000", Topic: "kv"}, {Rank: 1, Events: "tcp://10.0.0.9:7001", Replay: "tcp://127.0.0.1:8001", Topic: "kv"},
+		},
+		`{"publisher":"null"}`: nil,
+		`{`:                    nil,
+	} {
+		e, err = upstream.Ask(t.Context(), serve(t, map[string]string{
+			"/v1/models":   `{"data":[{"id":"m","owned_by":"sglang"}]}`,
+			"/server_info": fmt.Sprintf(`{"version":"0.5.23","page_size":64,"dp_size":2,"kv_events_config":%q}`, config),
+		}), "")
+		require.NoError(t, err)
+		require.Equal(t, want, e.Events, config)
+	}
 
 	e, err = upstream.Ask(t.Context(), serve(t, map[string]string{ // written as its sources do
 		"/v1/models": `{"object":"list","data":[{"id":"m","object":"model","created":1,"owned_by":"tensorrt_llm"}]}`,

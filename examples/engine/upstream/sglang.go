@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"strconv"
+	"strings"
 
 	"github.com/weft-go/weft/protocols/apierr"
 	"github.com/weft-go/weft/protocols/event"
@@ -192,16 +194,37 @@ func (r *sglangReader) appendSteps(dst []Step, data []byte) ([]Step, error) {
 	return dst, nil
 }
 
-// Probe implements Kind. It reads the version and the block size.
+// Probe implements Kind. It reads the version, the block size, and where the engine publishes its cache events.
 func (SGLang) Probe(ctx context.Context, e *Engine) error {
 	var info struct {
 		Version  string `json:"version"`
 		PageSize int    `json:"page_size"`
+		Ranks    int    `json:"dp_size"`
+		Events   string `json:"kv_events_config"` // JSON
 	}
 	err := e.get(ctx, "/server_info", &info)
 	if err != nil && optional(err) == nil {
 		err = e.get(ctx, "/get_server_info", &info) // before 0.5
 	}
 	e.Version, e.BlockSize = info.Version, info.PageSize
-	return optional(err)
+	s := eventSource{Endpoint: "tcp://*:5557"}
+	if json.Unmarshal([]byte(info.Events), &s) != nil || s.Publisher != "zmq" {
+		return optional(err)
+	}
+	for rank := range max(info.Ranks, 1) { // each has the ports after those of the rank before
+		of := s
+		of.Endpoint, of.Replay = offsetPort(s.Endpoint, rank), offsetPort(s.Replay, rank)
+		e.addSource(rank, &of)
+	}
+	return nil
+}
+
+// offsetPort adds n to the port of an address of ZeroMQ.
+func offsetPort(address string, n int) string {
+	i := strings.LastIndexByte(address, ':') + 1
+	port, err := strconv.Atoi(address[i:])
+	if err != nil {
+		return address
+	}
+	return address[:i] + strconv.Itoa(port+n)
 }
