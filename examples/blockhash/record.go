@@ -16,7 +16,7 @@ import (
 	"github.com/weft-go/weft/kvhash"
 )
 
-// maxBlock is the maximum block size in tokens, far beyond that of any engine. It also limits offsets of objects, to
+// maxBlock is the maximum block size in tokens, far beyond any engine's. It also limits offsets of objects, to
 // some hundred times that.
 const (
 	maxBlock  = 1 << 20

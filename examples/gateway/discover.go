@@ -315,7 +315,7 @@ func (found probed) checkTokens(ctx context.Context, c *config, tok *tokenizers.
 }
 
 // checkTemplate compares the chat template with the template of each engine that has an endpoint for it. A difference is only
-// logged, because prompts are those of the gateway's template, which may be a corrected one.
+// logged, because prompts are printed by the gateway's template, which may be a corrected one.
 func (found probed) checkTemplate(ctx context.Context, c *config, m *prompt.Model, log *slog.Logger) {
 	text, _ := json.Marshal(probeText) // a string
 	messages := fmt.Appendf(nil, `[{"role":"user","content":"Hello"},{"role":"assistant","content":"Hi."},{"role":"user","content":%s}]`, text)

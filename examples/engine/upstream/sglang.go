@@ -211,7 +211,7 @@ func (SGLang) Probe(ctx context.Context, e *Engine) error {
 	if json.Unmarshal([]byte(info.Events), &s) != nil || s.Publisher != "zmq" {
 		return optional(err)
 	}
-	for rank := range max(info.Ranks, 1) { // each has the ports after those of the rank before
+	for rank := range max(info.Ranks, 1) { // the next rank has the next ports
 		of := s
 		of.Endpoint, of.Replay = offsetPort(s.Endpoint, rank), offsetPort(s.Replay, rank)
 		e.addSource(rank, &of)
