@@ -41,38 +41,29 @@ type llamaRequest struct {
 	Probs       int             `json:"n_probs,omitempty"` // candidates per token, with log probabilities before sampling
 	IgnoreEOS   bool            `json:"ignore_eos,omitempty"`
 	LogitBias   json.RawMessage `json:"logit_bias,omitempty"`
-
-	Temperature       *float64 `json:"temperature,omitempty"`
-	TopP              *float64 `json:"top_p,omitempty"`
-	MinP              *float64 `json:"min_p,omitempty"`
-	TopK              *int64   `json:"top_k,omitempty"`
+	sampling
 	Seed              *uint32  `json:"seed,omitempty"`
-	FrequencyPenalty  *float64 `json:"frequency_penalty,omitempty"`
-	PresencePenalty   *float64 `json:"presence_penalty,omitempty"`
 	RepetitionPenalty *float64 `json:"repeat_penalty,omitempty"`
 }
 
 // lastFields are the fields of the last event of a choice.
 var lastFields = []string{"index", "stop", "stop_type", "stopping_word", "tokens_predicted", "tokens_evaluated", "timings"}
 
-// AppendRequest implements Kind. Sampling parameters that the request does not have are the engine's own: temperature 0.8,
+// AppendRequest implements TokenKind. Sampling parameters that the request does not have are the engine's own: temperature 0.8,
 // top_k 40, top_p 0.95 and min_p 0.05, unless it was started with others.
 func (LlamaCPP) AppendRequest(dst []byte, r *Request) ([]byte, error) {
 	s := r.Client.Params().Sampling
 	out := llamaRequest{
 		Stream: true, Tokens: true, Progress: true, CachePrompt: r.Prompt.Namespace == "",
 		Limit: r.Decoder.Limit(), Fields: lastFields, IgnoreEOS: s.IgnoreEOS, LogitBias: r.Client.Field("logit_bias"),
-		Temperature: s.Temperature, TopP: s.TopP, MinP: s.MinP, TopK: s.TopK,
-		FrequencyPenalty: s.FrequencyPenalty, PresencePenalty: s.PresencePenalty, RepetitionPenalty: s.RepetitionPenalty,
+		sampling: samplingOf(&s), RepetitionPenalty: s.RepetitionPenalty,
 	}
+	out.noLimit()
 	if r.Choices > 1 {
 		out.Choices = r.Choices
 	}
 	if r.Logprobs != nil {
-		out.Probs = max(1, *r.Logprobs) // 0 is none, also of the token itself
-	}
-	if s.TopK != nil && *s.TopK < 0 {
-		out.TopK = new(int64)
+		out.Probs = max(1, *r.Logprobs) // with 0, the token itself would have none either
 	}
 	if s.Seed != nil && *s.Seed >= 0 {
 		out.Seed = new(uint32(*s.Seed))
@@ -85,7 +76,7 @@ func (LlamaCPP) AppendRequest(dst []byte, r *Request) ([]byte, error) {
 	return append(r.Prompt.AppendIDs(append(dst, `,"prompt":`...)), '}'), nil
 }
 
-// Steps implements Kind.
+// Steps implements TokenKind.
 func (LlamaCPP) Steps(body io.ReadCloser, n int) iter.Seq2[Step, error] {
 	r := llamaReader{choices: make([]llamaChoice, n), open: n}
 	return readStream(body, n, r.appendSteps)
@@ -244,7 +235,7 @@ func (r *llamaReader) finish(dst []Step, c *llamaChunk) ([]Step, error) {
 	return dst, nil
 }
 
-// Constrain implements Kind.
+// Constrain implements TokenKind.
 func (LlamaCPP) Constrain(c *prompt.Constraint) ([]byte, error) {
 	grammar, err := c.GBNF()
 	if err != nil {

@@ -89,7 +89,7 @@ func (m Managed) CountPath() string {
 	return map[*wire.API]string{wire.Messages: "/v1/messages/count_tokens", wire.Responses: "/v1/responses/input_tokens"}[m.api]
 }
 
-// SetHeaders sets the headers of a request to an endpoint at a host: its key, and the version of its API if there is none.
+// SetHeaders sets the headers of a request to an endpoint at a host: its key, and a version of its API unless the client sends one.
 func (m Managed) SetHeaders(h http.Header, host, key string) {
 	if m.api == wire.Messages {
 		h.Set("Anthropic-Version", cmp.Or(h.Get("Anthropic-Version"), anthropicVersion))

@@ -60,14 +60,9 @@ type ollamaRequest struct {
 
 // ollamaOptions are the sampling parameters of a request.
 type ollamaOptions struct {
-	Limit             int      `json:"num_predict"`
-	Temperature       *float64 `json:"temperature,omitempty"`
-	TopP              *float64 `json:"top_p,omitempty"`
-	MinP              *float64 `json:"min_p,omitempty"`
-	TopK              *int64   `json:"top_k,omitempty"`
+	Limit int `json:"num_predict"`
+	sampling
 	Seed              *int64   `json:"seed,omitempty"`
-	FrequencyPenalty  *float64 `json:"frequency_penalty,omitempty"`
-	PresencePenalty   *float64 `json:"presence_penalty,omitempty"`
 	RepetitionPenalty *float64 `json:"repeat_penalty,omitempty"`
 }
 
@@ -84,10 +79,7 @@ func (k Ollama) AppendRequest(dst []byte, r *Request) ([]byte, error) {
 	s := r.Client.Params().Sampling
 	out := ollamaRequest{
 		Model: r.Model, Raw: true, Prompt: strings.TrimPrefix(text, k.BOS),
-		Options: ollamaOptions{
-			Limit: r.Decoder.Limit(), Temperature: s.Temperature, TopP: s.TopP, MinP: s.MinP, TopK: s.TopK, Seed: s.Seed,
-			FrequencyPenalty: s.FrequencyPenalty, PresencePenalty: s.PresencePenalty, RepetitionPenalty: s.RepetitionPenalty,
-		},
+		Options: ollamaOptions{Limit: r.Decoder.Limit(), sampling: samplingOf(&s), Seed: s.Seed, RepetitionPenalty: s.RepetitionPenalty},
 	}
 	if r.Prompt.Namespace != "" {
 		out.Shift = new(bool)
@@ -160,10 +152,7 @@ func appendOllamaSteps(dst []Step, data []byte) ([]Step, error) {
 
 // Probe implements Kind.
 func (Ollama) Probe(ctx context.Context, e *Engine) error {
-	var version struct{ Version string }
-	err := e.get(ctx, "/api/version", &version)
-	e.Version = version.Version
-	return optional(err)
+	return optional(e.readVersion(ctx, "/api/version"))
 }
 
 // loadTimeout limits the time in which an engine loads a model.

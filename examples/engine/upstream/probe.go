@@ -170,6 +170,14 @@ func (e *Engine) do(ctx context.Context, method, path string, body []byte) ([]by
 	return out, err
 }
 
+// readVersion reads the engine's version from a path.
+func (e *Engine) readVersion(ctx context.Context, path string) error {
+	var reply struct{ Version string }
+	err := e.get(ctx, path, &reply)
+	e.Version = reply.Version
+	return err
+}
+
 var blockSize = regexp.MustCompile(`[{,]block_size="([0-9]+)"`)
 
 // readMetrics reads the block size from vLLM's vllm:cache_config_info.

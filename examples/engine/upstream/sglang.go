@@ -37,24 +37,17 @@ type sglangParams struct {
 	MinTokens   json.RawMessage `json:"min_new_tokens,omitempty"`
 	LogitBias   json.RawMessage `json:"logit_bias,omitempty"`
 	StopTokens  []int64         `json:"stop_token_ids,omitempty"`
-
-	Temperature       *float64 `json:"temperature,omitempty"`
-	TopP              *float64 `json:"top_p,omitempty"`
-	MinP              *float64 `json:"min_p,omitempty"`
-	TopK              *int64   `json:"top_k,omitempty"`
+	sampling
 	Seed              *int64   `json:"sampling_seed,omitempty"`
-	FrequencyPenalty  *float64 `json:"frequency_penalty,omitempty"`
-	PresencePenalty   *float64 `json:"presence_penalty,omitempty"`
 	RepetitionPenalty *float64 `json:"repetition_penalty,omitempty"`
 }
 
-// AppendRequest implements Kind.
+// AppendRequest implements TokenKind.
 func (SGLang) AppendRequest(dst []byte, r *Request) ([]byte, error) {
 	s := r.Client.Params().Sampling
 	params := sglangParams{
 		Limit: r.Decoder.Limit(), IgnoreEOS: s.IgnoreEOS, MinTokens: r.Client.Field("min_tokens"), LogitBias: r.Client.Field("logit_bias"),
-		StopTokens: s.StopTokens, Temperature: s.Temperature, TopP: s.TopP, MinP: s.MinP, TopK: s.TopK, Seed: s.Seed,
-		FrequencyPenalty: s.FrequencyPenalty, PresencePenalty: s.PresencePenalty, RepetitionPenalty: s.RepetitionPenalty,
+		StopTokens: s.StopTokens, Seed: s.Seed, sampling: samplingOf(&s), RepetitionPenalty: s.RepetitionPenalty,
 	}
 	if r.Choices > 1 {
 		params.Choices = r.Choices
@@ -70,13 +63,13 @@ func (SGLang) AppendRequest(dst []byte, r *Request) ([]byte, error) {
 	return append(r.Prompt.AppendIDs(append(dst, `,"input_ids":`...)), '}'), nil
 }
 
-// Constrain implements Kind. SGLang takes the tag as a string.
+// Constrain implements TokenKind. SGLang takes the tag as a string.
 func (SGLang) Constrain(c *prompt.Constraint) ([]byte, error) {
 	text, err := json.Marshal(string(c.StructuralTag()))
 	return append([]byte(`"structural_tag":`), text...), err
 }
 
-// Steps implements Kind.
+// Steps implements TokenKind.
 func (SGLang) Steps(body io.ReadCloser, n int) iter.Seq2[Step, error] {
 	r := sglangReader{choices: make([]sglangChoice, n), open: n}
 	return readStream(body, n, r.appendSteps)

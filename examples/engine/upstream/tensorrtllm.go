@@ -34,26 +34,20 @@ func (TensorRTLLM) Traits() Traits {
 // tensorrtRequest is the body of a request to /v1/completions, without the prompt. The engine lowers max_tokens to what its
 // window leaves.
 type tensorrtRequest struct {
-	Model         string          `json:"model"`
-	Stream        bool            `json:"stream"`
-	StreamOptions map[string]bool `json:"stream_options"`
-	Detokenize    bool            `json:"detokenize"` // false
-	Limit         int             `json:"max_tokens"`
-	Choices       int             `json:"n,omitempty"`
-	Logprobs      int             `json:"logprobs,omitempty"`
-	IgnoreEOS     bool            `json:"ignore_eos,omitempty"`
-	MinTokens     json.RawMessage `json:"min_tokens,omitempty"`
-	LogitBias     json.RawMessage `json:"logit_bias,omitempty"`
-	StopTokens    []int64         `json:"stop_token_ids,omitempty"`
-
-	Temperature       *float64 `json:"temperature,omitempty"`
-	TopP              *float64 `json:"top_p,omitempty"`
-	MinP              *float64 `json:"min_p,omitempty"`
-	TopK              *int64   `json:"top_k,omitempty"` // 0 means no limit
-	Seed              *int64   `json:"seed,omitempty"`
-	FrequencyPenalty  *float64 `json:"frequency_penalty,omitempty"`
-	PresencePenalty   *float64 `json:"presence_penalty,omitempty"`
-	RepetitionPenalty *float64 `json:"repetition_penalty,omitempty"`
+	Model             string          `json:"model"`
+	Stream            bool            `json:"stream"`
+	StreamOptions     map[string]bool `json:"stream_options"`
+	Detokenize        bool            `json:"detokenize"` // false
+	Limit             int             `json:"max_tokens"`
+	Choices           int             `json:"n,omitempty"`
+	Logprobs          int             `json:"logprobs,omitempty"`
+	IgnoreEOS         bool            `json:"ignore_eos,omitempty"`
+	MinTokens         json.RawMessage `json:"min_tokens,omitempty"`
+	LogitBias         json.RawMessage `json:"logit_bias,omitempty"`
+	StopTokens        []int64         `json:"stop_token_ids,omitempty"`
+	sampling                          // a top_k of 0 means no limit
+	Seed              *int64          `json:"seed,omitempty"`
+	RepetitionPenalty *float64        `json:"repetition_penalty,omitempty"`
 }
 
 // AppendRequest implements TokenKind.
@@ -65,18 +59,15 @@ func (TensorRTLLM) AppendRequest(dst []byte, r *Request) ([]byte, error) {
 	s := r.Client.Params().Sampling
 	out := tensorrtRequest{
 		Model: r.Model, Stream: true, StreamOptions: map[string]bool{"include_usage": true}, Limit: r.Decoder.Limit(), IgnoreEOS: s.IgnoreEOS,
-		MinTokens: r.Client.Field("min_tokens"), LogitBias: r.Client.Field("logit_bias"), StopTokens: s.StopTokens,
-		Temperature: s.Temperature, TopP: s.TopP, MinP: s.MinP, TopK: s.TopK, Seed: s.Seed,
-		FrequencyPenalty: s.FrequencyPenalty, PresencePenalty: s.PresencePenalty, RepetitionPenalty: s.RepetitionPenalty,
+		MinTokens: r.Client.Field("min_tokens"), LogitBias: r.Client.Field("logit_bias"), StopTokens: s.StopTokens, Seed: s.Seed,
+		sampling: samplingOf(&s), RepetitionPenalty: s.RepetitionPenalty,
 	}
+	out.noLimit()
 	if r.Choices > 1 {
 		out.Choices = r.Choices
 	}
 	if r.Logprobs != nil {
 		out.Logprobs = max(*r.Logprobs, 1) // 0 means none
-	}
-	if s.TopK != nil && *s.TopK < 0 {
-		out.TopK = new(int64)
 	}
 	head, _ := json.Marshal(out) // cannot fail: numbers of JSON are finite, and the raw fields are valid JSON
 	dst = append(dst, head[:len(head)-1]...)
@@ -96,8 +87,5 @@ func (TensorRTLLM) Steps(body io.ReadCloser, n int) iter.Seq2[Step, error] {
 
 // Probe implements Kind. It reads the version.
 func (TensorRTLLM) Probe(ctx context.Context, e *Engine) error {
-	var version struct{ Version string }
-	err := e.get(ctx, "/version", &version)
-	e.Version = version.Version
-	return optional(err)
+	return optional(e.readVersion(ctx, "/version"))
 }

@@ -74,6 +74,28 @@ type Request struct {
 	Logprobs   *int   // log probabilities of each token and of so many candidates; nil means none
 }
 
+// sampling are the sampling parameters that have the same names in all kinds.
+type sampling struct {
+	Temperature      *float64 `json:"temperature,omitempty"`
+	TopP             *float64 `json:"top_p,omitempty"`
+	MinP             *float64 `json:"min_p,omitempty"`
+	TopK             *int64   `json:"top_k,omitempty"`
+	FrequencyPenalty *float64 `json:"frequency_penalty,omitempty"`
+	PresencePenalty  *float64 `json:"presence_penalty,omitempty"`
+}
+
+// samplingOf returns the parameters that a client gives; the engine has defaults for the others.
+func samplingOf(s *block.Sampling) sampling {
+	return sampling{s.Temperature, s.TopP, s.MinP, s.TopK, s.FrequencyPenalty, s.PresencePenalty}
+}
+
+// noLimit replaces a negative top_k, for engines to which 0 means no limit.
+func (s *sampling) noLimit() {
+	if s.TopK != nil && *s.TopK < 0 {
+		s.TopK = new(int64)
+	}
+}
+
 // Kinds returns all kinds that can be configured.
 func Kinds() []Kind {
 	return []Kind{VLLM{}, LlamaCPP{}, SGLang{}, Ollama{}, TensorRTLLM{}, Embedded{}, OpenAI, Anthropic, Responses}

@@ -26,7 +26,7 @@ func (VLLM) Traits() Traits {
 	return Traits{Path: "/v1/completions", Owner: "vllm", KeyEnv: "VLLM_API_KEY", Hints: "vllm", Probs: true, Stops: true}
 }
 
-// AppendRequest implements Kind.
+// AppendRequest implements TokenKind.
 func (VLLM) AppendRequest(dst []byte, r *Request) ([]byte, error) {
 	dst = r.Decoder.AppendRequest(dst, r.Model)
 	dst = dst[:len(dst)-1]
@@ -42,12 +42,12 @@ func (VLLM) AppendRequest(dst []byte, r *Request) ([]byte, error) {
 	return append(dst, '}'), nil
 }
 
-// Constrain implements Kind.
+// Constrain implements TokenKind.
 func (VLLM) Constrain(c *prompt.Constraint) ([]byte, error) {
 	return append([]byte(`"response_format":`), c.StructuralTag()...), nil
 }
 
-// Steps implements Kind.
+// Steps implements TokenKind.
 func (VLLM) Steps(body io.ReadCloser, n int) iter.Seq2[Step, error] {
 	return readStream(body, n, (&chunkReader{n: n}).appendSteps)
 }
@@ -55,10 +55,7 @@ func (VLLM) Steps(body io.ReadCloser, n int) iter.Seq2[Step, error] {
 // Probe implements Kind. It reads the version, the block size, and where the engine publishes its cache events. An engine
 // that can be asked for token ids only is a [VLLMTokens].
 func (VLLM) Probe(ctx context.Context, e *Engine) error {
-	var version struct{ Version string }
-	err := e.get(ctx, "/version", &version)
-	e.Version = version.Version
-	return cmp.Or(optional(err), optional(e.readMetrics(ctx)), optional(e.readSources(ctx)), optional(e.findTokens(ctx)))
+	return cmp.Or(optional(e.readVersion(ctx, "/version")), optional(e.readMetrics(ctx)), optional(e.readSources(ctx)), optional(e.findTokens(ctx)))
 }
 
 // Embedded is the kind of examples/engine, the embedded engine.
@@ -74,7 +71,7 @@ func (Embedded) Traits() Traits {
 	return t
 }
 
-// Constrain implements Kind. The embedded engine constrains nothing.
+// Constrain implements TokenKind. The embedded engine constrains nothing.
 func (k Embedded) Constrain(*prompt.Constraint) ([]byte, error) {
 	return nil, cannotConstrain(k, "it writes scripted output")
 }

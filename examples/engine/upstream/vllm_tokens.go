@@ -55,17 +55,12 @@ type vllmParams struct {
 
 // vllmDefaults are the sampling parameters that an engine has defaults for.
 type vllmDefaults struct {
-	StopTokens        []int64  `json:"stop_token_ids,omitempty"`
-	Temperature       *float64 `json:"temperature,omitempty"`
-	TopP              *float64 `json:"top_p,omitempty"`
-	MinP              *float64 `json:"min_p,omitempty"`
-	TopK              *int64   `json:"top_k,omitempty"`
-	FrequencyPenalty  *float64 `json:"frequency_penalty,omitempty"`
-	PresencePenalty   *float64 `json:"presence_penalty,omitempty"`
+	StopTokens []int64 `json:"stop_token_ids,omitempty"`
+	sampling
 	RepetitionPenalty *float64 `json:"repetition_penalty,omitempty"`
 }
 
-// AppendRequest implements Kind.
+// AppendRequest implements TokenKind.
 func (k VLLMTokens) AppendRequest(dst []byte, r *Request) ([]byte, error) {
 	s := r.Client.Params().Sampling
 	p := vllmParams{
@@ -74,13 +69,9 @@ func (k VLLMTokens) AppendRequest(dst []byte, r *Request) ([]byte, error) {
 	}
 	json.Unmarshal([]byte(k.Defaults), &p.vllmDefaults) // Probe has read them before
 	p.StopTokens = append(p.StopTokens, s.StopTokens...)
-	for _, v := range []struct{ to, from **float64 }{
-		{&p.Temperature, &s.Temperature}, {&p.TopP, &s.TopP}, {&p.MinP, &s.MinP}, {&p.FrequencyPenalty, &s.FrequencyPenalty},
-		{&p.PresencePenalty, &s.PresencePenalty}, {&p.RepetitionPenalty, &s.RepetitionPenalty},
-	} {
-		*v.to = cmp.Or(*v.from, *v.to)
-	}
-	p.TopK = cmp.Or(s.TopK, p.TopK)
+	given, _ := json.Marshal(samplingOf(&s)) // cannot fail: numbers of JSON are finite
+	json.Unmarshal(given, &p.sampling)       // those that are given replace the defaults
+	p.RepetitionPenalty = cmp.Or(s.RepetitionPenalty, p.RepetitionPenalty)
 	if r.Choices > 1 {
 		p.Choices = r.Choices
 	}
@@ -97,13 +88,13 @@ func (k VLLMTokens) AppendRequest(dst []byte, r *Request) ([]byte, error) {
 	return append(r.Prompt.AppendIDs(append(dst, `,"token_ids":`...)), '}'), nil
 }
 
-// Constrain implements Kind. The field is a sampling parameter.
+// Constrain implements TokenKind. The field is a sampling parameter.
 func (VLLMTokens) Constrain(c *prompt.Constraint) ([]byte, error) {
 	text, err := json.Marshal(string(c.StructuralTag()))
 	return append(append([]byte(`"structured_outputs":{"structural_tag":`), text...), '}'), err
 }
 
-// Steps implements Kind. The chunks have the form of VLLM's.
+// Steps implements TokenKind. The chunks have the form of VLLM's.
 func (VLLMTokens) Steps(body io.ReadCloser, n int) iter.Seq2[Step, error] {
 	return VLLM{}.Steps(body, n)
 }
