@@ -81,8 +81,8 @@ func (t *tokens) next(p *Prompt) *tokens {
 	if t == nil || t.namespace != p.Namespace {
 		ids, cuts, _ := c.AppendEncodeAfter((*buf)[:0], nil, nil, 0, p.Namespace, text, p.Segments)
 		*buf = ids
-		ids = append(roomFor(len(ids)), ids...)
-		return &tokens{list: &tokenList{ids: ids}, ids: ids, cuts: cuts, namespace: p.Namespace, text: text}
+		all := append(roomFor(len(ids)), ids...)
+		return &tokens{list: &tokenList{ids: all}, ids: all[:len(all):len(all)], cuts: cuts, namespace: p.Namespace, text: text}
 	}
 	same := 0
 	if text != "" && unsafe.StringData(text) == unsafe.StringData(t.text) { // the template appended to the text of t

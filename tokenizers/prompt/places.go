@@ -203,7 +203,7 @@ func number(s string) (n int, rest string) {
 		switch c := s[i]; {
 		case c == ']' && i > 0:
 			return n, s[i+1:]
-		case c < '0' || c > '9' || n > math.MaxInt32:
+		case c < '0' || c > '9' || n > (math.MaxInt32-9)/10:
 			return -1, ""
 		}
 		n = 10*n + int(s[i]-'0')
