@@ -139,3 +139,23 @@ func TestSplitAccount(t *testing.T) {
 		})
 	}
 }
+
+// A request that was placed on one worker for both remains with one when it is moved, also if a pair now costs less.
+func TestSplitMove(t *testing.T) {
+	r := pairs(t, 1, 0, nil)
+	other, err := r.AddWorker(index.Key{Instance: "other"}, policy.Both, &router.Engine{Prefill: 1})
+	require.NoError(t, err)
+	tk := place(t, r, split(1000), start)
+	require.Equal(t, "both", tk.Decision().Key.Instance)
+	for _, name := range []byte("yz") {
+		place(t, r, request(prompt(name, 5000)), start)
+	}
+	require.NotNil(t, place(t, r, split(1000), start).Prefill())
+	before := loads(r, start)
+	require.NoError(t, tk.Move(split(1000), other, start))
+	require.Nil(t, tk.Prefill())
+	after := loads(r, start)
+	require.Equal(t, before[other].Tokens+1000, after[other].Tokens)
+	require.Equal(t, before[0], after[0])
+	require.Equal(t, before[1], after[1])
+}

@@ -133,7 +133,7 @@ func (t *Ticket) Move(req *Request, id index.WorkerID, now time.Time) error {
 	}
 	t.predicted, t.entry = index.Prediction{}, new(ledger.Entry)
 	m.decide(e, req, now) // without the prediction
-	e.best = i
+	e.best, e.pair = i, false
 	decision := t.decision
 	m.commit(t, e, req, now)
 	t.decision = decision
