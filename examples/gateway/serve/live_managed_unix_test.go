@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/weft-go/weft/examples/engine/upstream"
 	"github.com/weft-go/weft/examples/gateway/serve"
 )
 
@@ -22,8 +23,8 @@ func managedLive(t *testing.T, url, model, dialect string) {
 	status, out := postJSON(t, url+"/v1/chat/completions", llamaBody("", turns, 24, object{"model": model}))
 	require.Equal(t, http.StatusOK, status, out)
 	own, _, _ := readReply(t, out)
-	eachPair(t, func(t *testing.T, a apiCase, i int) {
-		kind := managedKinds[i].For(dialect)
+	eachPair(t, func(t *testing.T, a apiCase, kind upstream.Managed) {
+		kind = kind.For(dialect)
 		r := managed(t, kind, func(o *serve.Options) {
 			o.Engines = []serve.Engine{{URL: url, Kind: kind, Model: model}}
 		})

@@ -26,10 +26,10 @@ import (
 )
 
 // eachPair runs a test for each API of a client and each kind of endpoint.
-func eachPair(t *testing.T, do func(t *testing.T, a apiCase, i int)) {
+func eachPair(t *testing.T, do func(t *testing.T, a apiCase, k upstream.Managed)) {
 	for _, a := range apiCases {
-		for i, k := range managedKinds {
-			t.Run(a.name+" to "+k.String(), func(t *testing.T) { do(t, a, i) })
+		for _, k := range managedKinds {
+			t.Run(a.name+" to "+k.String(), func(t *testing.T) { do(t, a, k) })
 		}
 	}
 }
@@ -44,8 +44,7 @@ var finishOf = map[string]map[event.Why]string{
 // TestManaged sends a request of each API to an endpoint of each API, streamed and whole. The client gets the reasoning, the
 // text, the calls with their ids, and the usage of the endpoint; the endpoint its own name of the model and key.
 func TestManaged(t *testing.T) {
-	eachPair(t, func(t *testing.T, a apiCase, i int) {
-		k := managedKinds[i]
+	eachPair(t, func(t *testing.T, a apiCase, k upstream.Managed) {
 		e := newEndpoint(t, playing(k, callScene))
 		r := managed(t, k, nil, e)
 		want := gathered{
@@ -108,8 +107,7 @@ func collected(t testing.TB, a apiCase, body string) *event.Collector {
 
 // TestManagedEnds checks the ends of responses other than a call: the limit of the output and a refusal.
 func TestManagedEnds(t *testing.T) {
-	eachPair(t, func(t *testing.T, a apiCase, i int) {
-		k := managedKinds[i]
+	eachPair(t, func(t *testing.T, a apiCase, k upstream.Managed) {
 		e := newEndpoint(t, playing(k, lengthScene))
 		r := managed(t, k, nil, e)
 		_, _, body := send(t, r.url+a.path, a.body("Go on.", true))
@@ -138,8 +136,7 @@ func TestManagedEnds(t *testing.T) {
 // TestManagedBreaks checks errors in the middle of a stream: an error of the endpoint keeps its reason, a stream that ends is
 // an error, and the output so far is sent and counted.
 func TestManagedBreaks(t *testing.T) {
-	eachPair(t, func(t *testing.T, a apiCase, i int) {
-		k := managedKinds[i]
+	eachPair(t, func(t *testing.T, a apiCase, k upstream.Managed) {
 		e := newEndpoint(t, playing(k, errorScene))
 		r := managed(t, k, nil, e)
 		_, _, body := send(t, r.url+a.path, a.body("Go on.", true))
@@ -185,8 +182,7 @@ func (a apiCase) conversation(t testing.TB, body object, response string) object
 // TestManagedConversation returns a response to the gateway, as a client does in its next request. The endpoint gets its
 // reasoning back with its own proof and nothing of the gateway's, and the calls and results under their ids.
 func TestManagedConversation(t *testing.T) {
-	eachPair(t, func(t *testing.T, a apiCase, i int) {
-		k := managedKinds[i]
+	eachPair(t, func(t *testing.T, a apiCase, k upstream.Managed) {
 		e := newEndpoint(t, playing(k, callScene))
 		r := managed(t, k, nil, e)
 		first := a.body("Where is it?", false)
@@ -218,10 +214,10 @@ func TestManagedConversation(t *testing.T) {
 // TestManagedGateway puts a gateway in front of another one with an embedded engine, over each API of the latter: clients of
 // the former get the same as clients of the latter, and the prompt of the next turn extends what the model wrote.
 func TestManagedGateway(t *testing.T) {
-	eachPair(t, func(t *testing.T, a apiCase, i int) {
+	eachPair(t, func(t *testing.T, a apiCase, k upstream.Managed) {
 		back := start(t, 1, say(answer), nil)
-		front := managed(t, managedKinds[i], func(o *serve.Options) {
-			o.Engines = []serve.Engine{{URL: back.url, Kind: managedKinds[i], Model: "m"}}
+		front := managed(t, k, func(o *serve.Options) {
+			o.Engines = []serve.Engine{{URL: back.url, Kind: k, Model: "m"}}
 		})
 		_, _, direct := send(t, back.url+a.path, a.body("Where is it?", true))
 		want := a.gather(t, direct)
@@ -230,7 +226,7 @@ func TestManagedGateway(t *testing.T) {
 		require.Equal(t, "text/event-stream", head.Get("Content-Type"))
 		require.GreaterOrEqual(t, got.Cached, 64, "the prompt begins as the one before")
 		want.Cached = got.Cached
-		if managedKinds[i] == upstream.Responses && a.name != "responses" {
+		if k == upstream.Responses && a.name != "responses" {
 			want.Prompt = got.Prompt // tools have strict: false, since the default of the Responses API is true
 		}
 		require.Empty(t, cmp.Diff(want, got))
@@ -284,18 +280,18 @@ func TestManagedRefusals(t *testing.T) {
 		{"page", 502, map[bool]string{false: "<html>10.0.0.7</html>", true: "<html>10.0.0.7</html>"}, 502, 500, "failed", "10.0.0.7", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			eachPair(t, func(t *testing.T, a apiCase, i int) {
+			eachPair(t, func(t *testing.T, a apiCase, k upstream.Managed) {
 				e := newEndpoint(t, func(w http.ResponseWriter, _ *http.Request, _ object) {
 					w.Header().Set("Retry-After", "17")
 					w.WriteHeader(c.status)
-					io.WriteString(w, c.body[managedKinds[i] == upstream.Anthropic])
+					io.WriteString(w, c.body[k == upstream.Anthropic])
 				})
-				r := managed(t, managedKinds[i], nil, e)
+				r := managed(t, k, nil, e)
 				for _, stream := range []bool{true, false} {
 					status, head, body := send(t, r.url+a.path, a.body("Hi", stream))
 					require.Equal(t, map[bool]int{false: c.want, true: c.wantFor}[a.anthropic], status, body)
 					require.Contains(t, body, c.has)
-					if managedKinds[i].API().String() != a.name {
+					if k.API().String() != a.name {
 						require.NotContains(t, body, `[0]`, "the path of the endpoint's request")
 					}
 					if c.hides != "" {
@@ -414,8 +410,7 @@ func TestManagedStore(t *testing.T) {
 
 // TestManagedDeltas checks that each delta reaches the client before the endpoint writes the next one.
 func TestManagedDeltas(t *testing.T) {
-	eachPair(t, func(t *testing.T, a apiCase, i int) {
-		k := managedKinds[i]
+	eachPair(t, func(t *testing.T, a apiCase, k upstream.Managed) {
 		next := make(chan bool)
 		events := lengthScene[k.String()].stream
 		e := newEndpoint(t, func(w http.ResponseWriter, _ *http.Request, _ object) {
@@ -542,8 +537,7 @@ func TestManagedGone(t *testing.T) {
 
 // TestManagedSilence checks that an endpoint that stops sending fails after Options.EngineSilence.
 func TestManagedSilence(t *testing.T) {
-	eachPair(t, func(t *testing.T, a apiCase, i int) {
-		k := managedKinds[i]
+	eachPair(t, func(t *testing.T, a apiCase, k upstream.Managed) {
 		e := newEndpoint(t, func(w http.ResponseWriter, r *http.Request, _ object) {
 			writeEvents(w, brokenScene[k.String()].stream...)
 			<-r.Context().Done()
@@ -589,8 +583,7 @@ func TestManagedUncounted(t *testing.T) {
 
 // TestManagedLogs checks that the log has no text of requests, responses and errors of endpoints, and no keys.
 func TestManagedLogs(t *testing.T) {
-	eachPair(t, func(t *testing.T, a apiCase, i int) {
-		k := managedKinds[i]
+	eachPair(t, func(t *testing.T, a apiCase, k upstream.Managed) {
 		var log bytes.Buffer
 		status := 200
 		e := newEndpoint(t, func(w http.ResponseWriter, r *http.Request, body object) {
