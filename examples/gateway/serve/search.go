@@ -136,11 +136,11 @@ func (c *call) offerSearch() error {
 	return nil
 }
 
-// searches returns the items of the client's searches.
+// searches returns the items of the client's searches. They may be edited meanwhile.
 func (c *call) searches() func(yield func(block.Block, searchItem) bool) {
 	return func(yield func(block.Block, searchItem) bool) {
-		for _, t := range slices.Clone(c.req.Turns()) {
-			for _, b := range slices.Clone(t.Blocks) {
+		for _, t := range c.req.Turns() {
+			for _, b := range t.Blocks {
 				if b.Kind != block.ServerItem || b.Type != searchTool+"_call" && b.Type != searchTool+"_output" {
 					continue
 				}
