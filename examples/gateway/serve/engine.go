@@ -44,7 +44,7 @@ func (e *engine) complete(ctx context.Context, id string, req *engineRequest, hi
 // authorize sets the headers with the engine's key.
 func (e *engine) authorize(r *http.Request) {
 	if m, ok := e.kind.(upstream.Managed); ok {
-		m.SetHeaders(r.Header, e.host(), e.apiKey)
+		m.SetHeaders(r.Header, e.host, e.apiKey)
 	} else if e.apiKey != "" {
 		r.Header.Set("Authorization", "Bearer "+e.apiKey)
 	}

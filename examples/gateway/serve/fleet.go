@@ -44,6 +44,7 @@ type engine struct {
 	id          index.WorkerID
 	name        string
 	url, apiKey string
+	host        string         // of url, without a port
 	model       string         // its name at the engine; "" means the deployment's
 	hints       *intent.Target // nil if it takes none
 	client      *http.Client
@@ -123,6 +124,9 @@ func (f *fleet) add(e *Engine, rt http.RoundTripper) error {
 	}
 	f.router.Update(id, time.Now(), func(w *policy.Worker) { w.Adapters = e.Adapters })
 	en := &engine{id: id, name: name, url: base, apiKey: e.APIKey, model: e.Model, hints: hints, kind: kind, adapters: e.Adapters, client: newClient(rt)}
+	if u, err := url.Parse(base); err == nil {
+		en.host = u.Hostname()
+	}
 	en.check, en.asking, en.checked = e.Check, make(slots, 1), time.Now()
 	if e.Unchecked {
 		en.doubts.Add(1)
@@ -139,15 +143,6 @@ func (f *fleet) add(e *Engine, rt http.RoundTripper) error {
 		return nil
 	}
 	return en.follow()
-}
-
-// host returns the host of an engine, without a port.
-func (e *engine) host() string {
-	u, err := url.Parse(e.url)
-	if err != nil {
-		return ""
-	}
-	return u.Hostname()
 }
 
 // hasAdapter reports whether an engine has an adapter.

@@ -69,7 +69,7 @@ func (c *managedBackend) prepare(context.Context, *prompt.Turn) error {
 			continue
 		}
 		out, err := e.kind.(upstream.Managed).Convert(c.req, &upstream.ManagedOptions{
-			Host: e.host(), Model: cmp.Or(e.model, c.deployment.name), MaxTokens: c.record().MaxOutputTokens,
+			Host: e.host, Model: cmp.Or(e.model, c.deployment.name), MaxTokens: c.record().MaxOutputTokens,
 			Omit: c.private(), Logprobs: c.logprobs != nil, Count: c.counting,
 		})
 		if err != nil {
@@ -85,7 +85,7 @@ func (c *managedBackend) prepare(context.Context, *prompt.Turn) error {
 
 // same reports whether another engine gets the same requests.
 func (e *engine) same(o *engine) bool {
-	return e.kind == o.kind && e.model == o.model && e.host() == o.host()
+	return e.kind == o.kind && e.model == o.model && e.host == o.host
 }
 
 // unseal removes the gateway's own signatures from past reasoning. They mean nothing to an endpoint, while another's signature
