@@ -429,7 +429,7 @@ func (c *call) encoder() *wire.Encoder {
 		ID: c.api.IDPrefix() + c.unique, Signer: c.signer, CallsInReasoning: c.g.opt.CallsInReasoning,
 		ToolDispatch: c.notices.calls, ReasoningDispatch: c.notices.reasoning,
 	}
-	if c.model == nil {
+	if c.managed() {
 		opt.Details = wire.DetailsAlways // an endpoint may need the signatures in it
 	}
 	return c.api.NewEncoder(c.req, opt)
@@ -620,7 +620,7 @@ func (c *call) finish(ctx context.Context, err error) {
 	u := c.backend.used()
 	c.rec.Usage = u
 	tokens, spent := int64(len(c.prompt)), u.Output
-	if c.model == nil { // the endpoint has counted the prompt
+	if c.managed() { // the endpoint has counted the prompt
 		tokens, spent = u.Prompt, u.Prompt+u.Output
 	}
 	c.client.spend(time.Now(), int(spent))
@@ -631,7 +631,7 @@ func (c *call) finish(ctx context.Context, err error) {
 			cached = int(u.Cached)
 		}
 		// An engine without salts does not use its cache for them. Of managed endpoints, nothing is estimated.
-		if e := c.place.engine; c.model != nil && (e.hints != nil || c.route.Intent.Salt == "") {
+		if e := c.place.engine; !c.managed() && (e.hints != nil || c.route.Intent.Salt == "") {
 			c.rec.CacheExcess = c.fleet.judge(e, c.rec.Decision.CachedEstimate, u, c.blocks)
 		}
 		c.leave(func(t *router.Ticket, now time.Time) { t.Finish(now, cached, int(u.Output)) })
