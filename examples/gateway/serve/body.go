@@ -59,8 +59,13 @@ func readBody(w http.ResponseWriter, r *http.Request, max int64, mem *share) ([]
 		return nil, unreadable(err, coding, max)
 	}
 	http.NewResponseController(w).SetReadDeadline(time.Time{}) // errors as in ServeHTTP
+	return built(&body), nil
+}
+
+// built returns the bytes of a body, which nothing writes to, without a copy.
+func built(body *strings.Builder) []byte {
 	text := body.String()
-	return unsafe.Slice(unsafe.StringData(text), len(text)), nil // nothing writes to a body
+	return unsafe.Slice(unsafe.StringData(text), len(text))
 }
 
 // An accounted reads a body without its compression, takes memory for it, and limits the ratio of the compression.

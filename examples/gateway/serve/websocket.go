@@ -177,7 +177,8 @@ func (s *socket) receive() error {
 			return err
 		}
 		m := &message{memory: share{of: &s.g.memory}}
-		if err := m.read(r, s); err != nil { // the rest of the message is lost
+		text, err := m.read(r, s)
+		if err != nil { // the rest of the message is lost
 			m.memory.release()
 			s.refuse(&lane{socket: s}, err)
 			s.close(websocket.StatusMessageTooBig, "the message could not be read")
@@ -187,7 +188,7 @@ func (s *socket) receive() error {
 			Type   string `json:"type"`
 			Stream string `json:"stream_id"`
 		}
-		if json.Unmarshal([]byte(m.text), &head) != nil || kind != websocket.MessageText {
+		if json.Unmarshal(text, &head) != nil || kind != websocket.MessageText {
 			err = apierr.Invalid("", "The message must be text with a JSON object, whose type and stream_id are strings.")
 		} else if head.Type != "response.create" && head.Type != "response.processed" {
 			err = apierr.Invalid("type", "There is no message of the type '%.100s': send response.create.", head.Type)
@@ -243,7 +244,7 @@ func (s *socket) serve(l *lane, m *message, id string) {
 	r := s.request.WithContext(context.WithValue(s.request.Context(), laneKey{}, l))
 	r.Header = maps.Clone(r.Header)
 	r.Header.Set("X-Request-Id", id)
-	r.Body, r.ContentLength = m, int64(len(m.text))
+	r.Body, r.ContentLength = m, int64(m.rest.Len())
 	w := newSocketWriter(l)
 	s.g.ServeHTTP(w, r)
 	w.end()
@@ -268,27 +269,27 @@ func (c *call) answerWarm(w http.ResponseWriter) {
 
 // A message is a request body.
 type message struct {
-	text   string
-	memory share // for text, until it was read
-	rest   *strings.Reader
+	rest   bytes.Reader
+	memory share // for the text, until it was read
 }
 
-// read reads a message from a connection. It must arrive within Options.BodyTimeout.
-func (m *message) read(r io.Reader, s *socket) error {
+// read reads a message from a connection and returns its text. It must arrive within Options.BodyTimeout.
+func (m *message) read(r io.Reader, s *socket) ([]byte, error) {
 	defer time.AfterFunc(s.g.opt.BodyTimeout, func() { s.raw.Close() }).Stop()
-	var text strings.Builder
-	if err := unpack(&text, &source{r: r}, "", s.g.opt.MaxBody, &m.memory); err != nil {
-		return err
+	var body strings.Builder
+	if err := unpack(&body, &source{r: r}, "", s.g.opt.MaxBody, &m.memory); err != nil {
+		return nil, err
 	}
-	m.text = text.String()
-	m.rest = strings.NewReader(m.text)
-	return nil
+	text := built(&body)
+	m.rest.Reset(text)
+	return text, nil
 }
 
 // Read implements io.Reader.
 func (m *message) Read(p []byte) (int, error) {
 	n, err := m.rest.Read(p)
 	if err == io.EOF {
+		m.rest.Reset(nil)
 		m.memory.release()
 	}
 	return n, err
