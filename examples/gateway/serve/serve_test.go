@@ -418,8 +418,7 @@ func TestEngineFailures(t *testing.T) {
 
 // TestFailover checks that another engine is used if one refuses or cannot be reached.
 func TestFailover(t *testing.T) {
-	dead := httptest.NewServer(nil)
-	dead.Close()
+	const dead = "http://127.0.0.1:1" // a port that no test gets
 	refuse := true
 	r := start(t, 2, func(p vllm.Prompt) vllm.Reply {
 		if refuse {
@@ -428,13 +427,13 @@ func TestFailover(t *testing.T) {
 		}
 		return vllm.Reply{Text: "hello"}
 	}, func(o *serve.Options) {
-		o.Engines, o.Retries = append([]serve.Engine{{Name: "dead", URL: dead.URL}}, o.Engines...), 2
+		o.Engines, o.Retries = append([]serve.Engine{{Name: "dead", URL: dead}}, o.Engines...), 2
 	})
 	_, _, body := send(t, r.url+"/v1/messages", apiCases[2].body("hi", true))
 	require.Equal(t, "hello", apiCases[2].gather(t, body).Text)
 	require.NotEqual(t, "dead", r.done(t, 1)[0].Worker)
 
-	gone := start(t, 0, nil, func(o *serve.Options) { o.Engines = []serve.Engine{{URL: dead.URL}} })
+	gone := start(t, 0, nil, func(o *serve.Options) { o.Engines = []serve.Engine{{URL: dead}} })
 	for range 2 { // also while the engine is marked as down
 		for _, a := range apiCases {
 			status, _, body := send(t, gone.url+a.path, a.body("hi", true))
