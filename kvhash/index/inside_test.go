@@ -4,6 +4,7 @@ package index
 
 import (
 	"math"
+	"runtime"
 	"testing"
 	"time"
 
@@ -66,4 +67,27 @@ func TestLongPendingTTL(t *testing.T) {
 	x.Expire(now.Add(time.Hour))
 	st, _ := x.Info(id)
 	require.Equal(t, 1, st.Orphans)
+}
+
+// TestPartsGiveWay checks that whoever waits for the lock gets it between two parts of longer work.
+func TestPartsGiveWay(t *testing.T) {
+	x := New(4, nil)
+	x.lockPart()
+	for range 100 {
+		order := make(chan string, 2)
+		go func() {
+			x.lock()
+			order <- "other"
+			x.mu.Unlock()
+		}()
+		for x.waiting.Load() == 0 {
+			runtime.Gosched()
+		}
+		x.mu.Unlock()
+		x.lockPart()
+		order <- "part"
+		require.Equal(t, "other", <-order)
+		<-order
+	}
+	x.mu.Unlock()
 }

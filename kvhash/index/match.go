@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/weft-go/weft/kvhash/kvevent"
 )
@@ -158,11 +159,27 @@ func (x *Index) insist(dst []Match, base int, hashes []uint64, q *query) []Match
 // lock locks the index for a change, or against changes. It waits for lookups that have failed too often, but only for
 // a bounded time: lookups never wait, so they cannot block updates.
 func (x *Index) lock() {
-	for i := 0; i < 10_000 && x.starved.Load() > 0; i++ {
+	yieldTo(&x.starved)
+	if !x.mu.TryLock() {
+		x.waiting.Add(1)
+		x.mu.Lock()
+		x.waiting.Add(-1)
+	}
+	x.tree.work.hold()
+}
+
+// lockPart is lock for a part of longer work, after which others go first: without that, a goroutine that unlocks a mutex and locks it
+// again wins for a millisecond against one that waits.
+func (x *Index) lockPart() {
+	yieldTo(&x.waiting)
+	x.lock()
+}
+
+// yieldTo waits for others, but only for a bounded time.
+func yieldTo(others *atomic.Int32) {
+	for i := 0; i < 10_000 && others.Load() > 0; i++ {
 		runtime.Gosched()
 	}
-	x.mu.Lock()
-	x.tree.work.hold()
 }
 
 // narrow is the number of words of 64 workers up to which a lookup needs no scratch memory.

@@ -310,7 +310,7 @@ func (x *Index) Expire(at time.Time) (more bool) {
 	if now < x.due.Load() {
 		return false
 	}
-	x.lock()
+	x.lockPart()
 	defer x.mu.Unlock()
 	x.due.Store(math.MaxInt64)
 	limit := expireAtOnce

@@ -146,7 +146,7 @@ func (s *shot) step() (more bool) {
 		p := s.workers[s.next]
 		p.keys, p.vals, s.room = make([]uint64, 0, s.room), make([]location, 0, s.room), 0
 	}
-	x.lock()
+	x.lockPart()
 	defer x.mu.Unlock()
 	limit := s.limit
 	if t, u := &x.tree, &s.tree; !s.copied {

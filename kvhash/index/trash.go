@@ -106,7 +106,7 @@ func (x *Index) discard(l lane, w *worker) {
 // tidy removes all trash, a part at a time.
 func (x *Index) tidy() {
 	for x.garbage.Load() {
-		x.lock()
+		x.lockPart()
 		x.sweep(sweepAtOnce)
 		x.mu.Unlock()
 	}

@@ -94,7 +94,8 @@ func Pauses(residencies, workers int) []Pause {
 			x.Add(0, &ev)
 			mid := now()
 			matches = x.AppendMatches(matches[:0], g.seq)
-			events, lookups = append(events, float64(mid-start)/1e3), append(lookups, float64(now()-mid)/1e3)
+			end := now()
+			events, lookups = append(events, float64(mid-start)/1e3), append(lookups, float64(end-mid)/1e3)
 		}
 		slices.Sort(events)
 		slices.Sort(lookups)
