@@ -68,8 +68,4 @@
 //   - A request that is canceled while it waits leaves the queue as if it had never been there.
 //   - Workers can be added and removed at any time. A ticket of a removed worker stays valid.
 //   - The router starts no goroutines, except for a timer while requests wait in Place.
-//
-// # Limits
-//
-// Trace records are not implemented yet.
 package router

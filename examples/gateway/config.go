@@ -78,6 +78,7 @@ type config struct {
 	LogFormat      logFormat      `yaml:"log_format"`      // text or json
 	LogLevel       slog.Level     `yaml:"log_level"`       // debug, info, warn or error
 	LogFile        string         `yaml:"log_file"`        // file to append the log to; "" means stderr
+	Trace          string         `yaml:"trace"`           // file to append a line for each request to; "" means none
 	Metrics        string         `yaml:"metrics"`         // clients that may read /metrics: local, open or off
 	// PriorityIs is the polarity of the body's priority field: "higher is sooner" (SGLang) or "lower is sooner" (vLLM).
 	// "" ignores the field.
@@ -384,6 +385,7 @@ func parse(args []string, stdout io.Writer) (*config, error) {
 	fs.TextVar(&c.LogFormat, "log-format", c.LogFormat, "`format` of the log: text or json")
 	fs.TextVar(&c.LogLevel, "log-level", c.LogLevel, "minimum `level` of the log: debug, info, warn or error")
 	fs.StringVar(&c.LogFile, "log-file", "", "`file` to which the log is appended (default: stderr)")
+	fs.StringVar(&c.Trace, "trace", "", "`file` to which a line for each request is appended, without text, for kvsim -trace and Dynamo's replay (default: none)")
 	fs.StringVar(&c.Metrics, "metrics", c.Metrics, "`clients` that may read /metrics: local (this machine, and keys without a tenant), open (all) or off (none)")
 	fs.Func("alias", "another `name` for the model; repeatable", func(s string) error {
 		aliases = append(aliases, s)

@@ -75,6 +75,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, ready fun
 	}
 	p.log = slog.New(c.LogFormat.handler(output, &p.level))
 	log := p.log
+	if c.Trace != "" {
+		file, err := os.OpenFile(c.Trace, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		p.requests = newRequestTrace(file, log)
+	}
 	if c.Launch != nil {
 		p.key = newKey()
 	}
@@ -187,6 +195,8 @@ type program struct {
 	key     string       // of the harness that was launched, or ""
 	tracer  *otel.Tracer // or nil
 
+	requests *requestTrace // or nil
+
 	certificate atomic.Pointer[tls.Certificate] // nil without TLS
 
 	prompts map[settings]*prompt.Model
@@ -288,6 +298,15 @@ func (p *program) start(ctx context.Context, c *config) (_ *generation, err erro
 	if c.Metrics != "off" {
 		p.metrics.watch(&opt)
 		opt.Metrics, opt.MetricsOpen = p.metrics.handler(p.log), c.Metrics == "open"
+	}
+	if p.requests != nil {
+		done := opt.OnDone
+		opt.OnDone = func(r serve.Record) {
+			if done != nil {
+				done(r)
+			}
+			p.requests.add(r)
+		}
 	}
 	if p.tracer != nil {
 		opt.Tracer = tracer{p.tracer}

@@ -52,6 +52,7 @@ Example:
   kvsim -seeds 5 -policies cost_ms,llm_d,lmetric -loads 0.5,0.75,0.9 -html report.html
   kvsim -workload agents:kv=0.67,lost=0.05 -workers 16
   kvsim -trace mooncake_conversation.jsonl -workers 16
+  kvsim -trace requests.jsonl -workers 2    # recorded by gateway -trace requests.jsonl
   kvsim -calibrate pi_request_trace.jsonl.gz -workload chat
 `
 
@@ -81,7 +82,7 @@ type row struct {
 func run(args []string, stdout, stderr io.Writer) error {
 	flags := cli.NewFlags("kvsim", usage, stdout)
 	workload := flags.String("workload", "agents", "`name` of the workload, agents or chat, with conditions such as :kv=0.67,slow=0.6,lost=0.05,drop=1,split=0.5; package router/sim lists all of them")
-	traceFile := flags.String("trace", "", "`file` with recorded requests in the format of Mooncake or of Dynamo's request traces, also compressed with gzip")
+	traceFile := flags.String("trace", "", "`file` with recorded requests in the format of Mooncake or of Dynamo's request traces, as gateway -trace writes them, also compressed with gzip")
 	calibrate := flags.String("calibrate", "", "`file` with a request trace of Dynamo with measured times, also compressed with gzip, to which the costs of the engines are fitted")
 	policies := flags.String("policies", "cost_ms,llm_d,dynamo:scale=16,lmetric,round_robin", "`names` of policies; those with several options are separated by a space instead of a comma")
 	workers := flags.String("workers", "8", "`numbers` of engines, separated by commas")

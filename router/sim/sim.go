@@ -54,17 +54,19 @@ type Options struct {
 	//	      decoding, each request in it, and each token of its context; [Calibrate] returns the costs of a recorded run
 	//	split part of the engines that only compute prompts and send their KV data to the others, which only decode
 	Workload string
-	// Trace has recorded requests, one JSON object a line, in the format of Mooncake (timestamp, input_length,
-	// output_length, hash_ids of 512 tokens) or of Dynamo's request traces (dynamo.request.trace.v1), which are sent at
-	// the recorded times, faster or slower so that Load is reached. They replace the workload, but not its
-	// conditions. nil means none.
+	// Trace has recorded requests for one model, one JSON object a line, in the format of Mooncake (timestamp, input_length,
+	// output_length, hash_ids of 512 tokens) or of Dynamo's request traces (dynamo.request.trace.v1), in which
+	// examples/gateway also writes its own. They are sent at the recorded times, faster or slower so that Load is reached, with
+	// the recorded sessions and priorities (priority, strict_priority). A response is cached as the part of its session's next prompt
+	// that follows, if that begins with the same prompt. The requests replace the workload, but not its conditions. nil means none.
 	Trace []byte
 	// Workers is the number of engines; 0 means 8.
 	Workers int
 	// Load is the part of the engines' time that the requests need if every prompt that was computed once is cached
 	// where it is needed; 0 means 0.75.
 	Load float64
-	// Duration is the simulated time; 0 means half an hour. Requests are measured after the first third.
+	// Duration is the simulated time; 0 means half an hour. With a trace, it lasts until the last response. Requests are measured
+	// after the first third of the time in which they arrive.
 	Duration time.Duration
 	// Seed selects the random numbers.
 	Seed uint64
@@ -259,8 +261,8 @@ func Run(opt *Options) (*Result, error) {
 	}
 	r.result.placed = make([]int, o.Workers)
 	if tr != nil {
-		end := r.replay(tr)
-		r.opt.Duration, r.from = end, start.Add(end/3)
+		r.from = start.Add(r.replay(tr) / 3)
+		r.opt.Duration = math.MaxInt64 // until the last response
 	} else {
 		r.arrive()
 	}
@@ -342,8 +344,14 @@ func (r *run) next(s *session) {
 func (r *run) offer(s *session) {
 	t := &s.turns[s.turn]
 	req := &router.Request{Hashes: s.hashes[:s.length/r.block], Tokens: s.length, Role: r.role}
-	if r.named {
-		in := &req.Intent
+	in := &req.Intent
+	switch {
+	case s.recorded != nil:
+		*in = *s.recorded
+		if in.Session.Final = in.Session.Final && r.final; !r.named {
+			in.Session = intent.Session{}
+		}
+	case r.named:
 		in.Session = intent.Session{ID: s.name, Final: r.final && s.turn == len(s.turns)-1}
 		if s.parent != nil {
 			in.Session.Parent = s.parent.name
@@ -356,7 +364,7 @@ func (r *run) offer(s *session) {
 		}
 	}
 	if r.high > 0 && s.isHigh(r) {
-		req.Intent.Tier = r.tier
+		in.Tier = r.tier
 	}
 	tk, err := r.router.Offer(req, r.now)
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/weft-go/weft/protocols/intent"
 	"github.com/weft-go/weft/router/policy"
 )
 
@@ -268,4 +269,42 @@ func TestTrace(t *testing.T) {
 	r, err = Run(&Options{Trace: []byte(b.String()), Workers: 1, Load: 0.01})
 	require.NoError(t, err)
 	require.InDelta(t, 0.4, r.Hit(), 1e-9)
+}
+
+// Records of Dynamo's format have the hints of requests, and the responses of a session are part of its next prompts.
+func TestTraceSessions(t *testing.T) {
+	record := func(at, length int, hashes, context, hints string) string {
+		return fmt.Sprintf(`{"schema":"dynamo.request.trace.v1","event_type":"request_end","agent_context":{%s},"request":{"model":"m",%s"output_tokens":32,"request_received_ms":%d,`+
+			`"replay":{"trace_block_size":16,"input_length":%d,"input_sequence_hashes":[%s]}}}`+"\n", context, hints, at, length, hashes)
+	}
+	first := record(0, 40, "1,2,9", `"session_id":"s"`, `"priority":-2,"strict_priority":1,`)
+	next := record(60_000, 80, "1,2,3,4,5", `"session_id":"s","parent_session_id":"p","session_final":true,"compaction":{},"input_trigger":"tool_result"`, "")
+	tr, err := parse([]byte(first + next + record(1, 1, "", "", "")))
+	require.NoError(t, err)
+	require.Equal(t, []intent.Intent{
+		{Session: intent.Session{ID: "s"}, Priority: -2, Tier: 1},
+		{},
+		{Session: intent.Session{ID: "s", Parent: "p", Final: true}, Trigger: intent.ToolResult, Compaction: map[string]string{}},
+	}, []intent.Intent{tr.requests[0].intent, tr.requests[1].intent, tr.requests[2].intent})
+	tr, err = parse([]byte(`{"timestamp":1,"input_length":1,"priority":3,"strict_priority":4}`))
+	require.NoError(t, err)
+	require.Equal(t, intent.Intent{Priority: 3, Tier: 4}, tr.requests[0].intent)
+
+	for name, tt := range map[string]struct {
+		next string
+		want float64
+	}{
+		"the response":    {next, 64. / 80},
+		"another prompt":  {record(60_000, 80, "1,3,3,4,5", `"session_id":"s"`, ""), 16. / 80},
+		"another session": {record(60_000, 80, "1,2,3,4,5", `"session_id":"z"`, ""), 32. / 80},
+		"no session":      {record(60_000, 80, "1,2,3,4,5", "", ""), 32. / 80},
+		"a short one":     {record(60_000, 36, "1,2,3", `"session_id":"s"`, ""), 32. / 36},
+	} {
+		r, err := Run(&Options{Trace: []byte(first + tt.next), Workers: 1, Load: 0.001})
+		require.NoError(t, err)
+		require.Equal(t, 1, r.Requests(), name)
+		require.InDelta(t, tt.want, r.Hit(), 1e-9, name)
+	}
+	_, err = parse([]byte(first + strings.ReplaceAll(next, `"m"`, `"n"`)))
+	require.EqualError(t, err, `sim: trace: line 2: a request for the model "n" (want "m", as before)`)
 }

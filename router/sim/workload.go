@@ -6,6 +6,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"time"
+
+	"github.com/weft-go/weft/protocols/intent"
 )
 
 // chain is the work of one client, one request after another.
@@ -105,6 +107,8 @@ type session struct {
 	turn   int
 	length int      // of the prompt
 	hashes []uint64 // of all blocks of prompt and response
+
+	recorded *intent.Intent // of a request of a trace
 }
 
 // prompt appends the next turn, and the response to it.

@@ -315,6 +315,7 @@ func (c tokenBackend) hash() error {
 	}
 	c.route.Hashes = c.hashes()
 	c.route.Tokens = len(c.prompt)
+	c.rec.Hashes, c.rec.BlockSize = c.route.Hashes, c.blocks
 	return nil
 }
 
@@ -339,6 +340,7 @@ func (c *call) choose(ctx context.Context) error {
 func (c *call) on(ctx context.Context, p *placement) {
 	c.place = p
 	c.rec.Worker, c.rec.Decision, c.rec.Placing = p.engine.name, *p.ticket.Decision(), p.took
+	c.rec.Sent = time.Since(c.begun)
 	if t := c.g.opt.Tracer; t != nil {
 		t.Place(ctx, &c.rec)
 	}

@@ -200,8 +200,12 @@ type Record struct {
 	Adapter         string          // of the model; "" means none
 	Worker          string          // name of the engine
 	Decision        router.Decision // reason for that engine, with the scores of each engine
-	Usage           event.Tokens
-	Finish          string // finish reason of the first choice, or the class of the error
+	// Hashes are the sequence hashes of the prompt's complete blocks, each of BlockSize tokens. OnDone must not modify them. At
+	// managed endpoints, both are zero.
+	Hashes    []uint64
+	BlockSize int
+	Usage     event.Tokens
+	Finish    string // finish reason of the first choice, or the class of the error
 	// CacheExcess is the number of cached tokens that the engine reported in excess of Decision.CachedEstimate, negative if it
 	// had fewer, or 0 if they agree within a cache block or the engine does not report them.
 	CacheExcess int64
@@ -221,6 +225,7 @@ type Record struct {
 	// Usage and the times are also set if the request failed; FirstByte is 0 if there was no output.
 	Queued    time.Duration // until the request was placed
 	Placing   time.Duration // the router's part of it
+	Sent      time.Duration // from the start of the request until it was placed on Worker
 	FirstByte time.Duration // from the start of the request
 	Total     time.Duration
 }
