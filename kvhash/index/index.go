@@ -88,12 +88,12 @@ type Index struct {
 	blocks  atomic.Int64  // distinct blocks
 	retries atomic.Uint64 // lookups that were retried
 	starved atomic.Int32  // lookups that have failed too often
-	waiting atomic.Int32  // goroutines that wait for mu
 	clock   atomic.Int64  // the latest time given to Expire, in ns since 1970
 	due     atomic.Int64  // time at which Expire has something to do, in ns since 1970
 
 	shooting sync.Mutex   // held while a snapshot is taken; first of all locks
 	gate     sync.RWMutex // streams read it between two batches; after Stream.mu, before mu
+	next     sync.Mutex   // held by one that waits for mu
 	mu       sync.Mutex
 	workers  []*worker // by WorkerID; nil if absent
 	lanes    []bool    // whether each is in use

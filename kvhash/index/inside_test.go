@@ -80,7 +80,8 @@ func TestPartsGiveWay(t *testing.T) {
 			order <- "other"
 			x.mu.Unlock()
 		}()
-		for x.waiting.Load() == 0 {
+		for x.next.TryLock() { // until the other waits
+			x.next.Unlock()
 			runtime.Gosched()
 		}
 		x.mu.Unlock()

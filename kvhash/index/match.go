@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/weft-go/weft/kvhash/kvevent"
 )
@@ -156,28 +155,33 @@ func (x *Index) insist(dst []Match, base int, hashes []uint64, q *query) []Match
 	}
 }
 
-// lock locks the index for a change, or against changes. It waits for lookups that have failed too often, but only for
-// a bounded time: lookups never wait, so they cannot block updates.
+// lock locks the index for a change, or against changes.
 func (x *Index) lock() {
-	yieldTo(&x.starved)
-	if !x.mu.TryLock() {
-		x.waiting.Add(1)
-		x.mu.Lock()
-		x.waiting.Add(-1)
+	if x.yield(); !x.mu.TryLock() {
+		x.lockNext()
 	}
 	x.tree.work.hold()
 }
 
-// lockPart is lock for a part of longer work, after which others go first: without that, a goroutine that unlocks a mutex and locks it
-// again wins for a millisecond against one that waits.
+// lockPart is lock for a part of longer work. One that waits for the lock goes first, although who unlocks a mutex and locks it again
+// wins for a millisecond against one that waits.
 func (x *Index) lockPart() {
-	yieldTo(&x.waiting)
-	x.lock()
+	x.yield()
+	x.lockNext()
+	x.tree.work.hold()
 }
 
-// yieldTo waits for others, but only for a bounded time.
-func yieldTo(others *atomic.Int32) {
-	for i := 0; i < 10_000 && others.Load() > 0; i++ {
+// lockNext locks mu after the one that waits for it.
+func (x *Index) lockNext() {
+	x.next.Lock()
+	x.mu.Lock()
+	x.next.Unlock()
+}
+
+// yield waits for lookups that have failed too often, but only for a bounded time: lookups never wait, so they cannot block
+// updates.
+func (x *Index) yield() {
+	for i := 0; i < 10_000 && x.starved.Load() > 0; i++ {
 		runtime.Gosched()
 	}
 }
