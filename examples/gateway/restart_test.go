@@ -84,7 +84,7 @@ func TestRestart(t *testing.T) {
 			end()
 			require.Equal(t, 502, ask())
 			end = restart(tt.other, tt.tokenize)
-			require.Equal(t, 502, ask())
+			require.Contains(t, []int{502, 503}, ask(), "503 if it was asked already")
 			require.Equal(t, 503, ask())
 			status, body := get("/ready")
 			require.Equal(t, 503, status)
