@@ -52,15 +52,17 @@ type TokenKind interface {
 
 // Traits describes what engines of a kind can do.
 type Traits struct {
-	Path   string   // of the endpoint for requests
-	Owner  string   // owned_by in /v1/models, by which the kind is recognized; "" if it is not
-	KeyEnv string   // environment variable with the engine's key
-	Host   string   // the only host that gets that key; "" means any
-	Hints  string   // dialect of its hints, one of package intent; "" if it takes none
-	Text   bool     // it gets prompts and returns output as text, in which special tokens are missing
-	Probs  bool     // it reports log probabilities
-	Stops  bool     // it applies stop strings and stop tokens, and reports which one ended the output
-	Drops  []string // fields of clients' requests that have no effect
+	Path   string // of the endpoint for requests
+	Owner  string // owned_by in /v1/models, by which the kind is recognized; "" if it is not
+	KeyEnv string // environment variable with the engine's key
+	Host   string // the only host that gets that key; "" means any
+	Hints  string // dialect of its hints, one of package intent; "" if it takes none
+	Text   bool   // it gets prompts and returns output as text, in which special tokens are missing
+	Probs  bool   // it reports log probabilities
+	// PromptProbs is the kind as which it gets requests for the log probabilities of the prompt; nil if it reports none.
+	PromptProbs TokenKind
+	Stops       bool     // it applies stop strings and stop tokens, and reports which one ended the output
+	Drops       []string // fields of clients' requests that have no effect
 }
 
 // A Request is a request for a response.
@@ -72,6 +74,8 @@ type Request struct {
 	Choices    int
 	Constraint []byte // of Kind.Constrain; nil if the output is free
 	Logprobs   *int   // log probabilities of each token and of so many candidates; nil means none
+	// PromptLogprobs specifies that the first step of each choice begins with the log probabilities of the prompt's tokens.
+	PromptLogprobs bool
 }
 
 // sampling are the sampling parameters that have the same names in all kinds.

@@ -23,7 +23,7 @@ func (VLLM) String() string { return "vllm" }
 
 // Traits implements Kind.
 func (VLLM) Traits() Traits {
-	return Traits{Path: "/v1/completions", Owner: "vllm", KeyEnv: "VLLM_API_KEY", Hints: "vllm", Probs: true, Stops: true}
+	return Traits{Path: "/v1/completions", Owner: "vllm", KeyEnv: "VLLM_API_KEY", Hints: "vllm", Probs: true, PromptProbs: VLLM{}, Stops: true}
 }
 
 // AppendRequest implements TokenKind.
@@ -35,6 +35,9 @@ func (VLLM) AppendRequest(dst []byte, r *Request) ([]byte, error) {
 	}
 	if r.Logprobs != nil {
 		dst = fmt.Appendf(dst, `,"logprobs":%d`, *r.Logprobs)
+	}
+	if r.PromptLogprobs { // the text of the prompt is missing, because ids are requested
+		dst = append(dst, `,"echo":true`...)
 	}
 	if r.Constraint != nil {
 		dst = append(append(dst, ','), r.Constraint...)
@@ -67,7 +70,7 @@ func (Embedded) String() string { return "embedded" }
 // Traits implements Kind.
 func (Embedded) Traits() Traits {
 	t := VLLM{}.Traits()
-	t.Owner, t.KeyEnv, t.Probs = "weft", "", false
+	t.Owner, t.KeyEnv, t.Probs, t.PromptProbs = "weft", "", false, nil
 	return t
 }
 

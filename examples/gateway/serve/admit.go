@@ -62,6 +62,9 @@ func (c *call) admit(r *http.Request) error {
 func (c *call) release() {
 	c.asked.release()
 	c.memory.release()
+	for _, s := range c.siblings {
+		s.memory.release()
+	}
 	c.g.running.Add(-1)
 	c.client.end()
 }

@@ -41,7 +41,7 @@ func (g *Gateway) check(c *call, path string) error {
 	if err := roles(r); err != nil {
 		return err
 	}
-	if n := r.Params().MaxTokens; n != nil && *n < 1 {
+	if n := r.Params().MaxTokens; n != nil && *n < 1 && !(*n == 0 && echoes(r)) {
 		param := limitField(a)
 		if !given(r, param) {
 			param = "max_tokens"
@@ -50,6 +50,9 @@ func (g *Gateway) check(c *call, path string) error {
 	}
 	if n := r.Params().Sampling.N; n != nil && (*n < 1 || *n > int64(g.opt.MaxChoices)) {
 		return apierr.Invalid("n", "The number of answers must be from 1 to %d.", g.opt.MaxChoices)
+	}
+	if n := len(r.Turns()) * choices(r); a == wire.Completions && n > maxPlainChoices {
+		return apierr.Invalid("prompt", "A request may have at most %d answers to all of its prompts together, not %d: send several requests.", maxPlainChoices, n)
 	}
 	return nil
 }

@@ -19,11 +19,11 @@ import (
 // errUnreachable reports that a request to an engine failed before its response arrived.
 var errUnreachable = errors.New("serve: engine unreachable")
 
-// complete sends a request, which was prepared for the kind of the engine, with hints and returns its steps. If the engine
+// complete sends a request, which was prepared for a kind that the engine is, with hints and returns its steps. If the engine
 // cannot be reached or refuses the request, the error is an *apierr.Error. See upstream.TokenKind for the sequence. The caller
 // must iterate over it or cancel ctx.
 func (e *engine) complete(ctx context.Context, id string, req *engineRequest, hints intent.Out) (iter.Seq2[upstream.Step, error], error) {
-	hr, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url+e.kind.Traits().Path, nil)
+	hr, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url+req.kind.Traits().Path, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -134,7 +134,7 @@ func (c tokenBackend) constrain() error {
 	faults := make(map[upstream.TokenKind]error)
 	var unable []index.WorkerID
 	for _, e := range c.fleet.order {
-		k := e.kind.(upstream.TokenKind)
+		k := c.kind(e)
 		if c.tags[k] == nil && faults[k] == nil {
 			if c.tags[k], faults[k] = k.Constrain(demand); faults[k] != nil {
 				err = faults[k] // of the last kind
@@ -198,7 +198,7 @@ func (c tokenBackend) dropped() (names []string) {
 			names = append(names, name)
 		}
 	}
-	if c.tags != nil && c.tags[c.place.engine.kind.(upstream.TokenKind)] == nil { // a wish, or the request would be on another engine
+	if c.tags != nil && c.tags[c.kind(c.place.engine)] == nil { // a wish, or the request would be on another engine
 		names = append(names, strictField(c.req))
 	}
 	return names

@@ -137,6 +137,20 @@ func (c *client) begin(now time.Time) error {
 	return nil
 }
 
+// more counts another request until end, unless the key has as many as it may have at the same time.
+func (c *client) more() bool {
+	if c == nil {
+		return true
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.Concurrent > 0 && c.running >= c.Concurrent {
+		return false
+	}
+	c.running++
+	return true
+}
+
 // end ends a request.
 func (c *client) end() {
 	if c == nil {

@@ -125,12 +125,14 @@ func TestLiveVLLM(t *testing.T) {
 			"--enable-lora", "--lora-modules", "sql="+dir, "--max-lora-rank", "8")
 		g.models = []string{"tiny", "sql"}
 		g.converse(false, true)
+		g.evaluate()
 	})
 	// Constraints hold from the first token there, which a reasoning parser would prevent with /v1/completions.
 	t.Run("token ids with a reasoning parser", func(t *testing.T) {
 		g := startGateway(t, "tcp://127.0.0.1:"+freePort(t), "tcp://127.0.0.1:"+freePort(t), "0", tiny(t), "--enable-scale-out", "--reasoning-parser", "qwen3")
 		require.IsType(t, upstream.VLLMTokens{}, g.kind)
 		g.converse(false, true)
+		g.evaluate()
 		t.Logf("%d forced calls", startCalls(t, g.kind, g.engine.url, tiny(t).prompts).force(t))
 	})
 	// The engine has less than its events tell, until they are read again.
@@ -395,6 +397,68 @@ func (l *liveGateway) converse(restart, salts bool) {
 	require.Equal(t, l.total, l.equal)
 	require.Equal(t, l.total, l.exact)
 	require.Positive(t, l.cached)
+}
+
+// evaluate asks for the log probabilities of prompts, as harnesses that evaluate models do, and compares them with those that
+// clients of the engine get.
+func (l *liveGateway) evaluate() {
+	t, compared := l.t, 0
+	for _, path := range []string{`[[5,6,7,8],[9,10,11,12,13,14]]`, `["one two three","four five"]`} {
+		for _, most := range []int{0, 1, 3} {
+			body := fmt.Sprintf(`{"model":"tiny","prompt":%s,"echo":true,"max_tokens":%d,"logprobs":1,"temperature":0,"seed":1}`, path, most)
+			if most == 0 {
+				body = strings.Replace(body, `"logprobs":1,`, "", 1)
+			}
+			var got, want struct {
+				Choices []struct {
+					Index    int
+					Text     string
+					Logprobs *struct {
+						Tokens []string
+						Values []*float64           `json:"token_logprobs"`
+						Top    []map[string]float64 `json:"top_logprobs"`
+					}
+				}
+			}
+			done := make(chan bool)
+			go func() {
+				for range 2 {
+					<-l.records
+				}
+				close(done)
+			}()
+			for url, to := range map[string]any{l.url: &got, l.engine.url: &want} {
+				resp, err := http.Post(url+"/v1/completions", "application/json", strings.NewReader(body))
+				require.NoError(t, err)
+				text, err := io.ReadAll(resp.Body)
+				resp.Body.Close()
+				require.NoError(t, err)
+				require.Equal(t, http.StatusOK, resp.StatusCode, "%s", text)
+				require.NoError(t, json.Unmarshal(text, to))
+			}
+			<-done
+			require.Len(t, got.Choices, 2)
+			for i, w := range want.Choices {
+				g := got.Choices[i]
+				require.Equal(t, w.Index, g.Index)
+				if most == 0 {
+					require.Equal(t, w.Text, g.Text)
+					continue
+				}
+				require.Len(t, g.Logprobs.Values, len(w.Logprobs.Values))
+				require.Equal(t, len(g.Logprobs.Values), len(g.Logprobs.Top))
+				for k, v := range w.Logprobs.Values {
+					require.Equal(t, v == nil, g.Logprobs.Values[k] == nil)
+					if v != nil {
+						require.InDelta(t, *v, *g.Logprobs.Values[k], 0.01)
+						require.Len(t, g.Logprobs.Top[k], 1)
+						compared++
+					}
+				}
+			}
+		}
+	}
+	t.Logf("%d log probabilities of prompts and output are the engine's", compared)
 }
 
 // TestLiveVLLMHeaders sends prompts of about 16,000 tokens to a real vLLM, each with a header that differs from the one

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -27,6 +28,15 @@ import (
 
 // maxLogprobs is the maximum number of candidates per token, OpenAI's and vLLM's.
 const maxLogprobs = 20
+
+const (
+	// maxPromptLogprobs and maxEchoLogprobs limit the numbers that an engine sends for a prompt and for all prompts of a request.
+	// The former keeps the event that has those of a prompt below the 8 MiB of package sse.
+	maxPromptLogprobs = 1 << 17
+	maxEchoLogprobs   = 1 << 20
+	// perLogprob is the memory that each takes until the response is written, in bytes.
+	perLogprob = 128
+)
 
 // includesLogprobs reports whether a Responses request asks for log probabilities.
 func includesLogprobs(r *block.Request) bool {
@@ -58,14 +68,23 @@ func (c *call) wantLogprobs() error {
 	case !want:
 		return nil
 	}
+	what := "log probabilities"
+	if c.echo != nil {
+		what, param = "log probabilities of a prompt", "echo"
+		if err := c.boundPromptLogprobs(2 + int(top)); err != nil {
+			return err
+		}
+	}
 	var unable []index.WorkerID
+	var kind upstream.Kind
 	for _, e := range c.fleet.order {
-		if !e.kind.Traits().Probs {
-			unable = append(unable, e.id)
+		t := e.kind.Traits()
+		if !t.Probs || c.echo != nil && t.PromptProbs == nil {
+			unable, kind = append(unable, e.id), e.kind
 		}
 	}
 	if len(unable) == len(c.fleet.order) {
-		return &apierr.Error{Why: event.Invalid, Param: param, Code: apierr.CodeUnsupported, Message: "The engines of this model report no log probabilities."}
+		return &apierr.Error{Why: event.Invalid, Param: param, Code: apierr.CodeUnsupported, Message: fmt.Sprintf("The engines of this model (%s) report no %s.", kind, what)}
 	}
 	c.route.Exclude = append(c.route.Exclude, unable...)
 	c.logprobs = new(int(top))
@@ -89,12 +108,62 @@ type tokenLogprob struct {
 	entry    []byte
 }
 
+// boundPromptLogprobs takes the memory for the log probabilities of the prompts, or returns an error if they are too many. each is the
+// number of them for a token.
+func (c *call) boundPromptLogprobs(each int) error {
+	all := 0
+	for i, p := range c.prompts {
+		if most := maxPromptLogprobs / each; len(p.ids) > most {
+			return apierr.Invalid(c.req.Turns()[i].At.Path(), "Log probabilities of so many candidates are available for prompts of at most %d tokens. This one has %d.", most, len(p.ids))
+		}
+		all += len(p.ids) * choices(c.req)
+	}
+	if most := maxEchoLogprobs / each; all > most {
+		return apierr.Invalid("prompt", "Log probabilities of so many candidates are available for at most %d tokens of prompts in a response. These would be %d.", most, all)
+	}
+	return c.memory.add(int64(all * each * perLogprob))
+}
+
+// wantsPromptLogprobs reports whether the client gets the log probabilities of the prompt.
+func (c *call) wantsPromptLogprobs() bool { return c.echo != nil && c.logprobs != nil }
+
+// kind returns the kind as which an engine gets the request.
+func (c *call) kind(e *engine) upstream.TokenKind {
+	if k := e.kind.Traits().PromptProbs; k != nil && c.wantsPromptLogprobs() {
+		return k
+	}
+	return e.kind.(upstream.TokenKind)
+}
+
 // newLogprobs returns the log probabilities of a choice, or nil if the client wants none.
 func (c *call) newLogprobs(choice int32) *logprobs {
 	if c.logprobs == nil {
 		return nil
 	}
 	return &logprobs{choice: choice, top: *c.logprobs, tok: c.model.Tokenizer()}
+}
+
+// takePrompt removes the log probabilities of the prompt from those of a choice's first step, and returns them as a list in the
+// form of the Chat API, or nil if the step does not have them. The first token has none.
+func (l *logprobs) takePrompt(st *upstream.Step, prompt []uint32) []byte {
+	p, n := st.Logprobs, len(prompt)
+	if p == nil || len(p.Tokens) < n || len(p.Values) < n || len(p.Top) < n {
+		return nil
+	}
+	list := []byte("[")
+	for i, id := range prompt {
+		if i > 0 {
+			list = append(list, ',')
+		}
+		e := l.entry(p, i, l.tok.AppendToken(nil, id))
+		if p.Values[i] == "" {
+			e.candidate.Logprob, e.Top = nil, nil
+		}
+		raw, _ := json.Marshal(e) // strings and numbers
+		list = append(list, raw...)
+	}
+	st.Logprobs = &upstream.Logprobs{Tokens: p.Tokens[n:], Values: p.Values[n:], Top: p.Top[n:]}
+	return append(list, ']')
 }
 
 // add adds those of a step, and returns the bytes that they take. l may be nil.
@@ -120,24 +189,29 @@ func (l *logprobs) add(st *upstream.Step) (size int) {
 			}
 			text = l.tok.AppendToken(nil, st.IDs[i]) // exact, also within a character
 		}
-		e := logprobEntry{candidate: newCandidate(token, text, valueAt(p.Values, i)), Top: []candidate{}}
-		if i < len(p.Top) {
-			for _, t := range slices.SortedFunc(maps.Keys(p.Top[i]), func(a, b string) int {
-				x, _ := p.Top[i][a].Float64()
-				y, _ := p.Top[i][b].Float64()
-				return cmp.Or(cmp.Compare(y, x), strings.Compare(a, b))
-			}) {
-				if len(e.Top) < l.top { // vLLM also lists the token itself
-					e.Top = append(e.Top, newCandidate(t, []byte(t), p.Top[i][t]))
-				}
-			}
-		}
-		raw, _ := json.Marshal(e) // strings and numbers
+		raw, _ := json.Marshal(l.entry(p, i, text)) // strings and numbers
 		l.held = append(l.held, tokenLogprob{l.at, l.at + int64(len(text)), raw})
 		l.at += int64(len(text))
 		size += len(raw)
 	}
 	return size
+}
+
+// entry returns the entry of a token of a step, with its text.
+func (l *logprobs) entry(p *upstream.Logprobs, i int, text []byte) logprobEntry {
+	e := logprobEntry{candidate: newCandidate(p.Tokens[i], text, valueAt(p.Values, i)), Top: []candidate{}}
+	if i < len(p.Top) {
+		for _, t := range slices.SortedFunc(maps.Keys(p.Top[i]), func(a, b string) int {
+			x, _ := p.Top[i][a].Float64()
+			y, _ := p.Top[i][b].Float64()
+			return cmp.Or(cmp.Compare(y, x), strings.Compare(a, b))
+		}) {
+			if len(e.Top) < l.top { // vLLM also lists the token itself
+				e.Top = append(e.Top, newCandidate(t, []byte(t), p.Top[i][t]))
+			}
+		}
+	}
+	return e
 }
 
 // valueAt returns the value of a token; an absent one means a token that cannot occur.
@@ -150,9 +224,9 @@ func valueAt(list []json.Number, i int) json.Number {
 
 // A candidate is a token that the model could have written.
 type candidate struct {
-	Token   string      `json:"token"`
-	Logprob json.Number `json:"logprob"`
-	Bytes   []int       `json:"bytes"` // nil if unknown
+	Token   string       `json:"token"`
+	Logprob *json.Number `json:"logprob"` // nil for the first token of a prompt
+	Bytes   []int        `json:"bytes"`   // nil if unknown
 }
 
 type logprobEntry struct {
@@ -162,9 +236,9 @@ type logprobEntry struct {
 
 // newCandidate returns a candidate with the bytes of its text, unless they were replaced in it.
 func newCandidate(token string, text []byte, value json.Number) candidate {
-	c := candidate{Token: token, Logprob: value}
+	c := candidate{Token: token, Logprob: &value}
 	if value == "" {
-		c.Logprob = "-9999.0"
+		value = "-9999.0"
 	}
 	if utf8.Valid(text) && bytes.ContainsRune(text, utf8.RuneError) { // the engine replaced them
 		return c

@@ -80,7 +80,8 @@ type Tracer interface {
 	// Start begins a request. The returned context is derived from the context of r; the other methods, and the requests of the
 	// transport, get contexts derived from it.
 	Start(r *http.Request, api string) context.Context
-	// Place is called when a request has been placed on an engine, again for each retry. Record has what is known so far.
+	// Place is called when a request has been placed on an engine, again for each retry, but only for the first of several prompts.
+	// Record has what is known so far.
 	Place(ctx context.Context, r *Record)
 	// End ends a request. err is the error that the client got, or nil. It is not called if the request panics.
 	End(ctx context.Context, r *Record, err *apierr.Error)

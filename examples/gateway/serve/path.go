@@ -73,11 +73,16 @@ type call struct {
 	*deployment                               // of the request's model
 	adapter     string                        // "" for the model itself
 	model       *prompt.Model                 // with the family that decodes the output
+	prompts     []plainPrompt                 // of a Completions request
 	text        *prompt.Prompt                // rendered
 	prompt      []uint32                      // its token ids
 	tags        map[upstream.TokenKind][]byte // what the request demands of the output, for each kind of engine
 	wish        bool                          // the demand is only one of strict tools, which is dropped where it cannot be enforced
 	logprobs    *int                          // candidates per token whose log probabilities the client gets; nil means none
+	echo        *string                       // text of the prompt, with which the output begins; nil means that it does not
+	mute        bool                          // the response has only the prompt
+	part        bool                          // the call is for one of several prompts
+	siblings    []*call                       // for each prompt, if there are several
 	backend     backend                       // of the deployment
 	asked       engineRequest                 // body for the engine
 	compact     bool                          // the response is a summary of the conversation
@@ -109,6 +114,7 @@ type choice struct {
 	left quota
 
 	logprobs *logprobs // nil if the client gets none
+	echoed   bool      // the text of the prompt was sent
 }
 
 // respond serves a request.
@@ -240,7 +246,7 @@ func (c tokenBackend) prepare(ctx context.Context, turn *prompt.Turn) (err error
 func (c tokenBackend) open() (event.Event, error) {
 	c.choices = make([]choice, choices(c.req))
 	for i := range c.choices {
-		opt := &prompt.DecoderOptions{ID: c.unique, Choice: int32(i), EngineStops: c.place.engine.kind.Traits().Stops, MaxTokens: c.room()}
+		opt := &prompt.DecoderOptions{ID: c.unique, Choice: int32(i), EngineStops: c.kind(c.place.engine).Traits().Stops && !c.wantsPromptLogprobs(), MaxTokens: c.room()}
 		if i > 0 {
 			opt.Shared = c.choices[0].dec
 		}
@@ -341,7 +347,7 @@ func (c *call) on(ctx context.Context, p *placement) {
 	c.place = p
 	c.rec.Worker, c.rec.Decision, c.rec.Placing = p.engine.name, *p.ticket.Decision(), p.took
 	c.rec.Sent = time.Since(c.begun)
-	if t := c.g.opt.Tracer; t != nil {
+	if t := c.g.opt.Tracer; t != nil && !c.part {
 		t.Place(ctx, &c.rec)
 	}
 }
@@ -392,7 +398,7 @@ func (c *call) relay(w http.ResponseWriter, r *http.Request) error {
 			out.form = compactionBody
 		}
 		c.out = c.searched(c.compacted(out))
-		err := c.pump(ctx)
+		err := c.run(ctx)
 		if err == nil {
 			err = out.write(w)
 		}
@@ -405,7 +411,7 @@ func (c *call) relay(w http.ResponseWriter, r *http.Request) error {
 	out := &streamOutput{c: c, enc: enc}
 	out.w.start(w, enc.Append(nil, start), enc.AppendKeepAlive(nil), c.g.opt.KeepAlive)
 	c.out = c.searched(c.compacted(out))
-	err = c.pump(ctx)
+	err = c.run(ctx)
 	if err == nil {
 		end := out.enc.Finish(out.frames)
 		c.keep(end)
@@ -416,7 +422,7 @@ func (c *call) relay(w http.ResponseWriter, r *http.Request) error {
 	out.flush() // an error of this write does not replace err
 	frames := out.frames
 	if len(c.choices) > 0 { // what was sent counts
-		used := c.backend.used()
+		used := c.usage()
 		frames = out.enc.Append(frames, event.Event{Kind: event.Usage, Call: -1, Usage: &used})
 	}
 	if sent := out.w.close(out.enc.Fail(frames, public(ctx, err))); !sent {
@@ -478,11 +484,11 @@ func (c tokenBackend) used() event.Tokens {
 // receive implements backend.
 func (c tokenBackend) receive(ctx context.Context) (fault, err error) {
 	e, req := c.place.engine, &c.asked
-	kind := e.kind.(upstream.TokenKind)
+	kind := c.kind(e)
 	if fault := c.fleet.verify(ctx, e, 0); fault != nil {
 		return fault, nil
 	}
-	req.Request = upstream.Request{Model: cmp.Or(c.adapter, c.deployment.name), Client: c.req, Prompt: c.text, Choices: len(c.choices), Logprobs: c.logprobs}
+	req.Request = upstream.Request{Model: cmp.Or(c.adapter, c.deployment.name), Client: c.req, Prompt: c.text, Choices: len(c.choices), Logprobs: c.logprobs, PromptLogprobs: c.wantsPromptLogprobs()}
 	if err := req.prepare(kind, c.tags[kind], c.choices[0].dec); err != nil {
 		return nil, err
 	}
@@ -557,6 +563,17 @@ func (c tokenBackend) advance(ch *choice, st *upstream.Step) (cut bool, err erro
 	if ch.why != event.None {
 		return false, nil // output after the finish reason
 	}
+	if c.echo != nil && !ch.echoed {
+		ch.echoed = true
+		if err := c.repeat(ch, st); err != nil {
+			return false, err
+		}
+	}
+	if c.mute {
+		ch.why = event.Length
+		c.out.send(event.Event{Kind: event.Finish, Choice: int32(st.Choice), Call: -1, Why: ch.why})
+		return false, nil
+	}
 	if !ch.left.take(st) {
 		c.g.opt.Logger.Warn("engine exceeds max_tokens", "request", c.id, "engine", c.rec.Worker)
 		cut, st.Finish, st.Stop = true, event.Length, ""
@@ -616,8 +633,16 @@ func (c tokenBackend) deliver(ch *choice) error {
 	return nil
 }
 
-// finish reports the end of the request to the router, the log and OnDone.
+// finish reports the end of the request.
 func (c *call) finish(ctx context.Context, err error) {
+	if len(c.siblings) == 0 { // otherwise each has done it
+		c.settle(ctx, err)
+	}
+	c.ended(ctx, err)
+}
+
+// settle reports the end of the output to the router, the log and OnDone.
+func (c *call) settle(ctx context.Context, err error) {
 	c.rec.Total = time.Since(c.begun)
 	u := c.backend.used()
 	c.rec.Usage = u
@@ -632,8 +657,9 @@ func (c *call) finish(ctx context.Context, err error) {
 		if !u.CachedEstimated {
 			cached = int(u.Cached)
 		}
-		// An engine without salts does not use its cache for them. Of managed endpoints, nothing is estimated.
-		if e := c.place.engine; !c.managed() && (e.hints != nil || c.route.Intent.Salt == "") {
+		// An engine without salts does not use its cache for them, and none uses it where it computes the log probabilities of
+		// the prompt. Of managed endpoints, nothing is estimated.
+		if e := c.place.engine; !c.managed() && !c.wantsPromptLogprobs() && (e.hints != nil || c.route.Intent.Salt == "") {
 			c.rec.CacheExcess = c.fleet.judge(e, c.rec.Decision.CachedEstimate, u, c.blocks)
 		}
 		c.leave(func(t *router.Ticket, now time.Time) { t.Finish(now, cached, int(u.Output)) })
@@ -649,5 +675,4 @@ func (c *call) finish(ctx context.Context, err error) {
 	if c.g.opt.OnDone != nil {
 		c.g.opt.OnDone(c.rec)
 	}
-	c.ended(ctx, err)
 }

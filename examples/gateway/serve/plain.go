@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/weft-go/weft/examples/engine/upstream"
@@ -35,45 +36,97 @@ func plainRequest(r *block.Request) error {
 	refuse := func(param, message string) error {
 		return &apierr.Error{Why: event.Invalid, Param: param, Code: apierr.CodeUnsupported, Message: message}
 	}
-	for param, idle := range map[string]string{"echo": "false", "suffix": `""`, "best_of": "1", "prompt_logprobs": "0"} {
-		if given(r, param) && string(r.Field(param)) != idle {
-			return refuse(param, "This server continues a prompt, and returns nothing else about it.")
-		}
-	}
-	if len(r.Turns()) > 1 {
-		return refuse("prompt", "This server takes one prompt per request.")
+	switch {
+	case given(r, "suffix") && string(r.Field("suffix")) != `""`:
+		return refuse("suffix", "This server continues a prompt, and does not fill in text before a suffix: write the model's own tokens for that in the prompt.")
+	case given(r, "best_of") && string(r.Field("best_of")) != strconv.Itoa(choices(r)):
+		return refuse("best_of", "This server returns all answers: best_of must be equal to n.")
+	case given(r, "prompt_logprobs") && string(r.Field("prompt_logprobs")) != "0":
+		return refuse("prompt_logprobs", "Log probabilities of the prompt are in the fields of the Completions API: send echo and logprobs.")
 	}
 	return nil
 }
 
-// plain encodes the prompt of a Completions request. Names of added tokens in it become those, as in engines.
+// echoes reports whether the response to a Completions request begins with the prompt.
+func echoes(r *block.Request) bool {
+	return r.API() == block.Completions && string(r.Field("echo")) == "true"
+}
+
+// plain encodes the prompts of a Completions request.
 func (c *call) plain(ctx context.Context) error {
-	m, tok := c.record(), c.model.Tokenizer()
-	b := &c.req.Turns()[0].Blocks[0]
+	for _, t := range c.req.Turns() {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		p, err := c.encodePrompt(ctx, &t.Blocks[0])
+		if err != nil {
+			return err
+		}
+		c.prompts = append(c.prompts, p)
+	}
+	if p := c.req.Params(); p.MaxTokens != nil && *p.MaxTokens == 0 {
+		c.mute, p.MaxTokens = true, new(int64(1)) // engines compute at least one token
+		if err := c.req.SetParams(p); err != nil {
+			return err
+		}
+	}
+	c.take(c.prompts[0])
+	return nil
+}
+
+// encodePrompt encodes a prompt. Names of added tokens in it become those, as in engines.
+func (c *call) encodePrompt(ctx context.Context, b *block.Block) (p plainPrompt, err error) {
+	tok, path := c.model.Tokenizer(), b.At.Path()
 	if ids, ok := completions.TokenIDs(b); ok {
 		for i, id := range ids {
 			if int64(id) >= int64(tok.VocabSize()) {
-				return apierr.Invalid(fmt.Sprintf("prompt[%d]", i), "The vocabulary has no token %d.", id)
+				return p, apierr.Invalid(fmt.Sprintf("%s[%d]", path, i), "The vocabulary has no token %d.", id)
 			}
 		}
-		c.prompt = ids
+		if p.ids = ids; echoes(c.req) {
+			p.echo = string(tok.AppendDecode(nil, ids, false))
+		}
 	} else {
 		if err := c.measure(ctx, b.Text); err != nil {
-			return err
+			return p, err
 		}
+		encode := tok.AppendEncodeSpecial
 		if string(c.req.Field("add_special_tokens")) == "false" {
-			c.prompt = tok.AppendEncode(nil, b.Text)
-		} else {
-			c.prompt = tok.AppendEncodeSpecial(nil, b.Text)
+			encode = tok.AppendEncode
 		}
+		p = plainPrompt{encode(nil, b.Text), b.Text}
 	}
-	if len(c.prompt) == 0 {
-		return apierr.Invalid("prompt", "The prompt is empty.")
+	if len(p.ids) == 0 {
+		return p, apierr.Invalid(path, "The prompt is empty.")
 	}
-	if int64(len(c.prompt)) > m.ContextWindow {
-		return c.overflow()
+	c.prompt = p.ids
+	return p, c.overflow()
+}
+
+// take makes a prompt the one of the call.
+func (c *call) take(p plainPrompt) {
+	c.prompt, c.text = p.ids, c.model.Raw(p.ids)
+	c.text.Namespace = c.route.Intent.Salt
+	if echoes(c.req) {
+		c.echo = &p.echo
 	}
-	c.text = c.model.Raw(c.prompt)
+}
+
+// repeat sends the prompt, as the first text of a choice. With log probabilities, the engine sends those of the prompt before
+// those of the first output.
+func (c tokenBackend) repeat(ch *choice, st *upstream.Step) error {
+	out := event.Event{Kind: event.Logprobs, Choice: int32(st.Choice), Call: -1}
+	if ch.logprobs != nil {
+		if out.Data = ch.logprobs.takePrompt(st, c.prompt); out.Data == nil {
+			return apierr.EngineFailed(errors.New("no log probabilities of the prompt"))
+		}
+		c.out.send(out)
+	}
+	if err := c.produced(len(out.Data) + len(*c.echo)); err != nil {
+		return err
+	}
+	out.Kind, out.Data = event.Text, []byte(*c.echo)
+	c.out.send(out)
 	return nil
 }
 

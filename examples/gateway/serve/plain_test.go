@@ -79,15 +79,18 @@ func TestCompletions(t *testing.T) {
 	rec := r.done(t, 4)[0]
 	require.Equal(t, "completions", rec.API)
 	for fields, has := range map[string]string{
-		`"prompt":"x","echo":true`:                            "echo",
-		`"prompt":"x","suffix":"y"`:                           "suffix",
-		`"prompt":"x","best_of":2`:                            "best_of",
-		`"prompt":["x","y"]`:                                  "one prompt",
-		`"prompt":""`:                                         "prompt is empty",
-		`"prompt":[99999999]`:                                 "vocabulary has no token 99999999",
-		`"max_tokens":3`:                                      "prompt",
-		`"prompt":"x","max_tokens":0`:                         "at least 1",
-		`"prompt":"` + strings.Repeat("word ", 200_000) + `"`: "maximum context length",
+		`"prompt":"x","echo":true,"logprobs":1`:                  "(embedded) report no log probabilities of a prompt",
+		`"prompt":"x","suffix":"y"`:                              "suffix",
+		`"prompt":"x","best_of":2`:                               "best_of must be equal to n",
+		`"prompt":"x","prompt_logprobs":1`:                       "send echo and logprobs",
+		`"prompt":["x",""]`:                                      "prompt[1]",
+		`"prompt":[[1],[2,99999999]]`:                            "prompt[1][1]",
+		`"prompt":["x"` + strings.Repeat(`,"x"`, 64) + `],"n":2`: "at most 128 answers to all of its prompts together, not 130",
+		`"prompt":""`:                                            "prompt is empty",
+		`"prompt":[99999999]`:                                    "vocabulary has no token 99999999",
+		`"max_tokens":3`:                                         "prompt",
+		`"prompt":"x","max_tokens":0`:                            "at least 1",
+		`"prompt":"` + strings.Repeat("word ", 200_000) + `"`:    "maximum context length",
 	} {
 		status, _, text := send(t, r.url+"/v1/completions", `{"model":"m",`+fields+`}`)
 		require.Equal(t, 400, status, "%.100s %s", fields, text)

@@ -95,13 +95,14 @@ type Options struct {
 	OnToolCall func(ctx context.Context, c ToolCall)
 	// OnReasoning is called for each run of reasoning when it ends, like OnToolCall.
 	OnReasoning func(ctx context.Context, r Reasoning)
-	// OnDone is called when a request that was placed on an engine ends. It is called from the request's goroutine.
+	// OnDone is called when a request that was placed on an engine ends, and for each prompt of a Completions request with several.
+	// It is called from a goroutine of the request.
 	OnDone func(Record)
 	// OnRefuse is called when a request to an API ends without having been placed on an engine. model is Options.Model if
 	// the request failed before its model was known. err is the error that the client got.
 	OnRefuse func(model, api string, err *apierr.Error)
 	// OnOutput is called for the tokens of a request's first choice that arrived together, with the time since the tokens
-	// before, and not for the first ones. Both functions are called from the request's goroutine and should return quickly.
+	// before, and not for the first ones. Both functions are called from a goroutine of the request and should return quickly.
 	OnOutput func(model string, tokens int, took time.Duration)
 
 	// Tracer follows requests, to trace them; nil means that they are not traced.
