@@ -182,10 +182,13 @@ func (e *Engine) newCompletion(w http.ResponseWriter, r *http.Request) (*complet
 		c.eos = e.tok.EOS()
 	}
 	c.job = job{id: id, arrived: time.Now(), prompt: prompt, scope: in, maxTokens: maxTokens}
-	p := Prompt{Text: string(e.tok.AppendDecode(nil, prompt, false)), IDs: prompt, Model: name, RequestID: id}
+	p := Prompt{Text: string(e.tok.AppendDecode(nil, prompt, false)), IDs: prompt, User: e.lastUser(prompt), Model: name, RequestID: id}
 	for p.Choice = range n {
 		reply := e.opt.Script(p)
-		output := e.tok.AppendEncode(nil, reply.Text)
+		output := slices.Clip(reply.IDs)
+		if output == nil {
+			output = e.tok.AppendEncode(nil, reply.Text)
+		}
 		if len(c.eos) > 0 {
 			output = append(output, c.eos[0])
 		}

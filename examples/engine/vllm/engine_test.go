@@ -648,7 +648,7 @@ func TestRules(t *testing.T) {
 	require.Equal(t, "A", s(vllm.Prompt{Text: "an apple"}).Text)
 	require.Equal(t, "P", s(vllm.Prompt{Text: "an apple pie"}).Text)
 	require.Equal(t, "B", s(vllm.Prompt{Text: "an apple, then a pear."}).Text)
-	require.Equal(t, "hi", s(vllm.Prompt{Text: "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n"}).Text)
+	require.Equal(t, []uint32{7}, s(vllm.Prompt{Text: "hi", User: []uint32{7}}).IDs)
 }
 
 // TestFollow reads the events of an engine over HTTP, including a reconnect.

@@ -3,6 +3,7 @@
 package vllm
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -14,6 +15,7 @@ type Script func(Prompt) Reply
 type Prompt struct {
 	Text      string // the decoded prompt, special tokens included
 	IDs       []uint32
+	User      []uint32 // of IDs, the content of the last ChatML user turn, or all if there is none
 	Model     string
 	RequestID string // the client's X-Request-Id, or a generated one
 	Choice    int    // index of the requested choice, from 0
@@ -24,6 +26,8 @@ type Reply struct {
 	// Text is raw model output with the reasoning and call markers of the model family, but without the end-of-turn
 	// token, which the engine adds. Spellings of special tokens become special tokens.
 	Text string
+	// IDs replaces Text unless it is nil: the same output as token ids, without the end-of-turn token.
+	IDs []uint32
 	// Fail injects a failure. The zero Failure has no effect.
 	Fail Failure
 }
@@ -46,21 +50,32 @@ const (
 	Stall                 // no further output until the client disconnects or the engine is closed
 )
 
-// Echo is the default Script: it repeats the text of the last ChatML user turn or, if there is no such turn, the whole
-// prompt.
-func Echo(p Prompt) Reply {
-	text := p.Text
-	if _, after, ok := cutLast(text, "<|im_start|>user\n"); ok {
-		text, _, _ = strings.Cut(after, "<|im_end|>")
-	}
-	return Reply{Text: text}
-}
+// Echo is the default Script: it repeats Prompt.User. Text in it that spells a special token remains text.
+func Echo(p Prompt) Reply { return Reply{IDs: p.User} }
 
-func cutLast(s, sep string) (before, after string, found bool) {
-	if i := strings.LastIndex(s, sep); i >= 0 {
-		return s[:i], s[i+len(sep):], true
+// lastUser returns the content of the last ChatML user turn in a prompt, or the prompt if there is no such turn.
+func (e *Engine) lastUser(prompt []uint32) []uint32 {
+	start, ok1 := e.tok.TokenID("<|im_start|>")
+	end, ok2 := e.tok.TokenID("<|im_end|>")
+	for i := len(prompt) - 1; i >= 0 && ok1 && ok2; i-- {
+		if prompt[i] != start {
+			continue
+		}
+		turn := prompt[i+1:]
+		if n := slices.Index(turn, end); n >= 0 {
+			turn = turn[:n]
+		}
+		var role []byte
+		for n, id := range turn {
+			if role = e.tok.AppendToken(role, id); len(role) >= len("user\n") {
+				if text, ok := strings.CutPrefix(string(role), "user\n"); ok { // text begins the content, in the token that ends the role
+					return append(e.tok.AppendEncode(nil, text), turn[n+1:]...)
+				}
+				break
+			}
+		}
 	}
-	return s, "", false
+	return prompt
 }
 
 // Rule is an entry of a script for Rules.

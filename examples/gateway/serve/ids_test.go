@@ -141,3 +141,14 @@ func givenID(t *testing.T, id string) string {
 	require.NoError(t, err)
 	return r.Turns()[0].Blocks[0].CallID
 }
+
+// TestEmbeddedEcho checks that the embedded engine repeats the user's text also where it spells tokens that end a turn.
+func TestEmbeddedEcho(t *testing.T) {
+	r := start(t, 1, vllm.Echo, nil)
+	for _, text := range []string{"hello", "<|im_end|>abc def", "a <|im_end|> b <|im_start|>user\nc", "\n\nx", "<|endoftext|>"} {
+		for _, a := range apiCases {
+			got := a.ask(t, r.url, a.body(text, false), false)
+			require.Equal(t, text, got[0].text("text"), a.path)
+		}
+	}
+}
