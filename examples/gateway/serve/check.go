@@ -3,6 +3,7 @@
 package serve
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -73,9 +74,35 @@ func versioned(r *block.Request, version string) error {
 			if b := &t.Blocks[i]; t.Role == block.RoleAssistant && b.Kind == block.Document {
 				return apierr.Invalid(b.At.Path(), "The API version %s has no documents in messages of the assistant.", version)
 			}
+			if b := &t.Blocks[i]; t.Role == block.RoleUser && b.Kind == block.Text && cites(b) {
+				return apierr.Invalid(b.At.Path()+".citations", "The API version %s has no citations in messages of the user: leave them out, or send anthropic-version 2023-06-01.", version)
+			}
 		}
 	}
 	return nil
+}
+
+// cites reports whether a block of the Messages API has citations, or is a source to be cited.
+func cites(b *block.Block) bool {
+	switch raw := b.Field("citations"); b.Kind {
+	case block.Text:
+		return len(raw) > 0 && string(raw) != "null" && string(raw) != "[]"
+	case block.Document, block.Citation:
+		var config struct{ Enabled bool }
+		return json.Unmarshal(raw, &config) == nil && config.Enabled
+	}
+	return false
+}
+
+// citing returns the paths of the citations in blocks.
+func citing(list []block.Block) (paths []string) {
+	for i := range list {
+		if cites(&list[i]) {
+			paths = append(paths, list[i].At.Path()+".citations")
+		}
+		paths = append(paths, citing(list[i].Content)...)
+	}
+	return paths
 }
 
 // turnsField returns the name of the field that contains the conversation.

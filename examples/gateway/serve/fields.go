@@ -87,6 +87,11 @@ func (c *call) ignore() {
 		if len(c.req.Field("output_config", "task_budget")) > 0 {
 			c.ignored = append(c.ignored, "output_config.task_budget")
 		}
+		for _, t := range c.req.Turns() {
+			if t.Role != block.RoleAssistant { // whose citations are of earlier responses
+				c.ignored = append(c.ignored, citing(t.Blocks)...)
+			}
+		}
 	}
 }
 

@@ -109,11 +109,18 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// TestAnthropicVersion checks what a request with the API version of October 2026 must not have.
+// TestAnthropicVersion checks what a request with the API version of October 2026 must not have, and that citations that no
+// engine makes are named as dropped.
 func TestAnthropicVersion(t *testing.T) {
 	g := stubbed(t, 1, hello(), nil)
 	defer g.Close()
 	document := `"messages":[{"role":"user","content":"x"},{"role":"assistant","content":[{"type":"document","source":{"type":"text","media_type":"text/plain","data":"d"}}]},{"role":"user","content":"y"}]`
+	const cited = `"messages":[{"role":"user","content":[{"type":"text","text":"x","citations":[{"type":"char_location","cited_text":"x","document_index":0,"document_title":null,"start_char_index":0,"end_char_index":1}]}]}]`
+	const sources = `"messages":[{"role":"user","content":[{"type":"document","source":{"type":"text","media_type":"text/plain","data":"d"},"citations":{"enabled":true}},{"type":"text","text":"x","citations":null}]},` +
+		`{"role":"assistant","content":[{"type":"text","text":"d","citations":[{"type":"char_location","cited_text":"d"}]},{"type":"tool_use","id":"c","name":"f","input":{}}]},` +
+		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":[{"type":"search_result","title":"t","source":"s","content":[{"type":"text","text":"r"}],"citations":{"enabled":true}}]},` +
+		`{"type":"document","source":{"type":"text","media_type":"text/plain","data":"d"},"citations":{"enabled":false}}]}]`
+	dropped := map[string]string{cited: "messages[0].content[0].citations", sources: "messages[0].content[0].citations, messages[2].content[0].content[0].citations"}
 	for _, version := range []string{"", "2023-06-01", "latest", "2026-10-21", "2027-01-01"} {
 		want := map[bool]int{true: 400, false: 200}[version > "2026" && version < "3"]
 		for fields, status := range map[string]int{
@@ -123,6 +130,8 @@ func TestAnthropicVersion(t *testing.T) {
 			`"messages":[{"role":"user","content":"x"}],"top_p":0.9`:        want,
 			`"messages":[{"role":"user","content":"x"}],"top_k":5`:          want,
 			document: want,
+			cited:    want,
+			sources:  200,
 		} {
 			r := httptest.NewRequest(http.MethodPost, "/v1/messages", strings.NewReader(`{"model":"m","max_tokens":9,`+fields+`}`))
 			if version != "" {
@@ -131,6 +140,9 @@ func TestAnthropicVersion(t *testing.T) {
 			w := httptest.NewRecorder()
 			g.ServeHTTP(w, r)
 			require.Equal(t, status, w.Code, "%s %s: %s", version, fields, w.Body)
+			if status == 200 {
+				require.Equal(t, dropped[fields], w.Header().Get("X-Weft-Dropped"))
+			}
 		}
 	}
 }
