@@ -124,15 +124,15 @@ func TestLiveVLLM(t *testing.T) {
 		g := startGateway(t, "tcp://127.0.0.1:"+freePort(t), "tcp://127.0.0.1:"+freePort(t), "0", tiny(t),
 			"--enable-lora", "--lora-modules", "sql="+dir, "--max-lora-rank", "8")
 		g.models = []string{"tiny", "sql"}
-		g.converse(false, true)
 		g.evaluate()
+		g.converse(false, true)
 	})
 	// Constraints hold from the first token there, which a reasoning parser would prevent with /v1/completions.
 	t.Run("token ids with a reasoning parser", func(t *testing.T) {
 		g := startGateway(t, "tcp://127.0.0.1:"+freePort(t), "tcp://127.0.0.1:"+freePort(t), "0", tiny(t), "--enable-scale-out", "--reasoning-parser", "qwen3")
 		require.IsType(t, upstream.VLLMTokens{}, g.kind)
-		g.converse(false, true)
 		g.evaluate()
+		g.converse(false, true)
 		t.Logf("%d forced calls", startCalls(t, g.kind, g.engine.url, tiny(t).prompts).force(t))
 	})
 	// The engine has less than its events tell, until they are read again.
@@ -427,6 +427,7 @@ func (l *liveGateway) evaluate() {
 				}
 				close(done)
 			}()
+			texts := map[string]string{}
 			for url, to := range map[string]any{l.url: &got, l.engine.url: &want} {
 				resp, err := http.Post(url+"/v1/completions", "application/json", strings.NewReader(body))
 				require.NoError(t, err)
@@ -434,6 +435,7 @@ func (l *liveGateway) evaluate() {
 				resp.Body.Close()
 				require.NoError(t, err)
 				require.Equal(t, http.StatusOK, resp.StatusCode, "%s", text)
+				texts[url] = string(text)
 				require.NoError(t, json.Unmarshal(text, to))
 			}
 			<-done
@@ -445,7 +447,7 @@ func (l *liveGateway) evaluate() {
 					require.Equal(t, w.Text, g.Text)
 					continue
 				}
-				require.Len(t, g.Logprobs.Values, len(w.Logprobs.Values))
+				require.Len(t, g.Logprobs.Values, len(w.Logprobs.Values), "%v", texts)
 				require.Equal(t, len(g.Logprobs.Values), len(g.Logprobs.Top))
 				for k, v := range w.Logprobs.Values {
 					require.Equal(t, v == nil, g.Logprobs.Values[k] == nil)

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -17,6 +18,7 @@ import (
 	"github.com/weft-go/weft/protocols/apierr"
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/event"
+	"github.com/weft-go/weft/protocols/wire"
 	"github.com/weft-go/weft/tokenizers"
 )
 
@@ -96,6 +98,7 @@ type logprobs struct {
 	choice int32
 	top    int // candidates per token
 	tok    *tokenizers.Tokenizer
+	all    bool  // those of tokens without text are sent, too
 	at     int64 // bytes of output
 	held   []tokenLogprob
 	events []event.Event
@@ -140,7 +143,7 @@ func (c *call) newLogprobs(choice int32) *logprobs {
 	if c.logprobs == nil {
 		return nil
 	}
-	return &logprobs{choice: choice, top: *c.logprobs, tok: c.model.Tokenizer()}
+	return &logprobs{choice: choice, top: *c.logprobs, tok: c.model.Tokenizer(), all: c.api == wire.Completions}
 }
 
 // takePrompt removes the log probabilities of the prompt from those of a choice's first step, and returns them as a list in the
@@ -257,21 +260,32 @@ func (l *logprobs) weave(events []event.Event) []event.Event {
 	}
 	out := l.events[:0]
 	for _, ev := range events {
-		if ev.Kind == event.Text && ev.End > ev.Off {
-			var list []byte
-			for len(l.held) > 0 && l.held[0].off < ev.End {
-				if t := l.held[0]; t.end > ev.Off {
-					list = append(append(list, ','), t.entry...)
-				}
-				l.held = l.held[1:]
-			}
-			if list != nil {
-				list[0] = '['
-				out = append(out, event.Event{Kind: event.Logprobs, Choice: l.choice, Part: ev.Part, Call: -1, Data: append(list, ']')})
-			}
+		switch {
+		case ev.Kind == event.Text && ev.End > ev.Off && l.all:
+			out = l.send(out, ev.Part, -1, ev.End)
+		case ev.Kind == event.Text && ev.End > ev.Off:
+			out = l.send(out, ev.Part, ev.Off, ev.End)
+		case ev.Kind == event.Finish && l.all:
+			out = l.send(out, ev.Part, -1, math.MaxInt64)
 		}
 		out = append(out, ev)
 	}
 	l.events = out
 	return out
+}
+
+// send appends the log probabilities of the tokens of the output's bytes [off, end). Those before are dropped.
+func (l *logprobs) send(out []event.Event, part int32, off, end int64) []event.Event {
+	var list []byte
+	for len(l.held) > 0 && l.held[0].off < end {
+		if t := l.held[0]; t.end > off {
+			list = append(append(list, ','), t.entry...)
+		}
+		l.held = l.held[1:]
+	}
+	if list == nil {
+		return out
+	}
+	list[0] = '['
+	return append(out, event.Event{Kind: event.Logprobs, Choice: l.choice, Part: part, Call: -1, Data: append(list, ']')})
 }

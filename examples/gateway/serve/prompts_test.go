@@ -257,9 +257,12 @@ func TestEcho(t *testing.T) {
 			}
 		}
 		out := tok().AppendEncode(nil, "!")
+		if req["seed"] != nil { // the model ends its output at once
+			out = tok().EOS()
+		}
 		add(out[0])
 		for i := range int(req["n"].(float64)) {
-			b, err := json.Marshal(object{"choices": []object{{"index": i, "text": "!", "token_ids": out[:1], "finish_reason": "length",
+			b, err := json.Marshal(object{"choices": []object{{"index": i, "text": "!", "token_ids": out[:1], "finish_reason": map[bool]string{true: "stop", false: "length"}[req["seed"] != nil],
 				"logprobs": object{"tokens": tokens, "token_logprobs": values, "top_logprobs": top}}}})
 			if err != nil {
 				t.Error(err)
@@ -301,6 +304,10 @@ func TestEcho(t *testing.T) {
 				}
 			}
 		}
+		got, _, _ := plainly(t, r.url, `"prompt":"Grass","n":2,"echo":true,"logprobs":1,"max_tokens":1,"seed":1`, true)
+		require.Equal(t, "Grass", got[0].Text)
+		require.Equal(t, "stop", got[0].Finish)
+		require.Len(t, got[0].Values, len(tok().AppendEncode(nil, "Grass"))+1, "the token that ends the output has one, too")
 		for _, a := range asked {
 			require.EqualValues(t, 1, a["max_tokens"])
 			require.Equal(t, true, a["return_token_ids"])
