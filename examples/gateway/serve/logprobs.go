@@ -33,7 +33,7 @@ const maxLogprobs = 20
 
 const (
 	// maxPromptLogprobs and maxEchoLogprobs limit the numbers that an engine sends for a prompt and for all prompts of a request.
-	// The former keeps the event that has those of a prompt below the 8 MiB of package sse.
+	// A prompt at the first limit fits in an event of 8 MiB, the limit of package sse.
 	maxPromptLogprobs = 1 << 17
 	maxEchoLogprobs   = 1 << 20
 	// perLogprob is the memory that each takes until the response is written, in bytes.
@@ -98,7 +98,7 @@ type logprobs struct {
 	choice int32
 	top    int // candidates per token
 	tok    *tokenizers.Tokenizer
-	all    bool  // those of tokens without text are sent, too
+	all    bool  // tokens without text are included
 	at     int64 // bytes of output
 	held   []tokenLogprob
 	events []event.Event
@@ -146,7 +146,7 @@ func (c *call) newLogprobs(choice int32) *logprobs {
 	return &logprobs{choice: choice, top: *c.logprobs, tok: c.model.Tokenizer(), all: c.api == wire.Completions}
 }
 
-// takePrompt removes the log probabilities of the prompt from those of a choice's first step, and returns them as a list in the
+// takePrompt removes the log probabilities of the prompt from a choice's first step, and returns them as a list in the
 // form of the Chat API, or nil if the step does not have them. The first token has none.
 func (l *logprobs) takePrompt(st *upstream.Step, prompt []uint32) []byte {
 	p, n := st.Logprobs, len(prompt)

@@ -112,8 +112,8 @@ func (c *call) take(p plainPrompt) {
 	}
 }
 
-// repeat sends the prompt, as the first text of a choice. With log probabilities, the engine sends those of the prompt before
-// those of the first output.
+// repeat sends the prompt, as the first text of a choice. The log probabilities of the prompt are in the first
+// step, before the ones of the output.
 func (c tokenBackend) repeat(ch *choice, st *upstream.Step) error {
 	out := event.Event{Kind: event.Logprobs, Choice: int32(st.Choice), Call: -1}
 	if ch.logprobs != nil {

@@ -19,7 +19,7 @@ import (
 // request of its own, and the response has the choices of all. The first prompt that fails ends the others and the response.
 
 const (
-	// maxPlainChoices limits the choices of a Completions request, those of all prompts together. It is OpenAI's limit for n.
+	// maxPlainChoices limits the choices of a Completions request, for all prompts together. It is OpenAI's limit for n.
 	maxPlainChoices = 128
 	// maxParallel limits the prompts of a request that are served at the same time.
 	maxParallel = 32
@@ -177,7 +177,7 @@ type promptOutput struct {
 
 func (o *promptOutput) send(events ...event.Event) {
 	for _, ev := range events {
-		if ev.Kind != event.Usage { // run sends that of all prompts
+		if ev.Kind != event.Usage { // run sends the sum
 			ev = ev.Clone()
 			ev.Choice += o.first
 			o.held = append(o.held, ev)

@@ -227,7 +227,7 @@ func TestPromptsFail(t *testing.T) {
 }
 
 // TestEcho checks the log probabilities of a prompt, as harnesses that evaluate models ask for them, with an engine that sends
-// them as vLLM does: in the first chunk of a choice, before those of the output.
+// them as vLLM does: in the first chunk of a choice, before the output.
 func TestEcho(t *testing.T) {
 	var mu sync.Mutex
 	var asked []object
