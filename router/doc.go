@@ -37,6 +37,12 @@
 // All of that are points in time, so that a waiting request is overtaken only by a limited number of later ones of its
 // tier. At its deadline a request leaves the queue with an error.
 //
+// # Preemption
+//
+// A request can give way to requests of a higher tier until its first token: [Ticket.Preemptible] sets a function that the router
+// calls then, such as the cancel function of the request to the engine, and [Ticket.Requeue] offers the request again. What the engine
+// has computed is usually still cached. By default, no request is preempted.
+//
 // # Prefill and decode workers
 //
 // A request with policy.Split is placed on a worker that computes the prompt and one that generates the response, in one decision: both
@@ -66,6 +72,7 @@
 //   - The methods that end a ticket may be called at any time, from any goroutine and repeatedly. When all tickets have
 //     ended, every worker's load is zero. A request counts until then, however long it takes.
 //   - A request that is canceled while it waits leaves the queue as if it had never been there.
+//   - A preempted request has the place in the queue that it would have had, and is preempted at most three times.
 //   - Workers can be added and removed at any time. A ticket of a removed worker stays valid.
 //   - The router starts no goroutines, except for a timer while requests wait in Place.
 package router

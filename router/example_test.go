@@ -3,6 +3,7 @@
 package router_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -155,4 +156,40 @@ func ExampleRouter_Tick() {
 	// router: too many requests wait: engine-a full: 1 requests - retry after 1s
 	// true engine-a
 	// <nil>
+}
+
+// A request of a batch gives way to one of a higher tier before its first token, and runs after it.
+func ExampleTicket_Preemptible() {
+	r := router.New(nil, nil)
+	if _, err := r.AddWorker(index.Key{Instance: "engine"}, policy.Both, &router.Engine{Slots: 1}); err != nil {
+		fmt.Println(err)
+	}
+	batch := &router.Request{Tokens: 50_000}
+	t, err := r.Place(context.Background(), batch)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background()) // of the request to the engine
+	t.Preemptible(cancel)
+
+	urgent, err := r.Offer(&router.Request{Tokens: 100, Intent: intent.Intent{Tier: 1}}, time.Now())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	<-ctx.Done() // so that the request to the engine fails
+	if err := t.Requeue(batch, time.Now()); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println("urgent:", urgent.Decision().Key)
+	urgent.Finish(time.Now(), 0, 10)
+	if err := t.Wait(context.Background()); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println("batch:", t.Decision().Key)
+	t.Finish(time.Now(), 0, 500)
+	// Output:
+	// urgent: engine
+	// batch: engine
 }

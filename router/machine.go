@@ -61,6 +61,8 @@ type worker struct {
 	speed  learn.Speed
 	ledger ledger.Ledger
 	at     int // index in machine.workers, or -1 if removed
+
+	preemptible []*Ticket // in the order of their placement; some have ended
 }
 
 // evaluation is what a request costs on each worker. It is reused, and keeps a copy of the workers.
@@ -328,6 +330,9 @@ func (m *machine) commit(t *Ticket, e *evaluation, req *Request, now time.Time) 
 	adapt(w, req.Adapter)
 	m.change(i)
 	t.placed = now
+	t.tier, t.firm = req.Intent.Tier, req.Intent.Deadline > 0
+	t.worker.preempt(t.tier)
+	t.yield()
 }
 
 // maxAdapters limits the adapters that a worker is assumed to have loaded.
@@ -457,9 +462,14 @@ func (m *machine) abandon(t *Ticket, now time.Time) {
 	if t.prefill != nil {
 		m.abandon(t.prefill, now)
 	}
+	m.withdraw(t, now)
+}
+
+// withdraw ends the work of a ticket on its worker, and reports whether it had not ended.
+func (m *machine) withdraw(t *Ticket, now time.Time) bool {
 	prefilling := t.entry.Prefilling()
 	if !t.worker.ledger.Release(t.entry, now) {
-		return
+		return false
 	}
 	m.loaded(t.worker)
 	t.leave()
@@ -471,4 +481,5 @@ func (m *machine) abandon(t *Ticket, now time.Time) {
 	if m.observer != nil {
 		m.observer.Ended(t.turn, now, -1, -1)
 	}
+	return true
 }

@@ -182,7 +182,7 @@ func (r *Router) Update(id index.WorkerID, now time.Time, change func(w *policy.
 // the queue is full. O(workers + runs of blocks in the index); most of it, and the lookup in the index, runs in
 // parallel with other calls.
 func (r *Router) Offer(req *Request, now time.Time) (*Ticket, error) {
-	t := &Ticket{router: r}
+	t := &Ticket{router: r, arrived: now}
 	t.entry = &t.own
 	if err := r.offer(t, req, now); err != nil {
 		return nil, err
@@ -211,6 +211,21 @@ func (r *Router) offer(t *Ticket, req *Request, now time.Time) error {
 	} else {
 		m.decide(e, req, now)
 	}
+	if err := r.admit(t, e, req, now); err != nil {
+		return err
+	}
+	if t.request != nil && m.queue.Len() > m.opt.MaxQueue {
+		m.queue.Remove(&t.queued)
+		err := m.refuse(e, req)
+		err.err, err.after = ErrQueueFull, m.drain()
+		return err
+	}
+	return nil
+}
+
+// admit places a request after an evaluation, or lets it wait.
+func (r *Router) admit(t *Ticket, e *evaluation, req *Request, now time.Time) error {
+	m := r.m
 	if e.best >= 0 && m.queue.Len() == 0 {
 		open := m.opt.Hold <= 0
 		if !open {
@@ -227,12 +242,6 @@ func (r *Router) offer(t *Ticket, req *Request, now time.Time) error {
 	t.offering = true
 	r.dispatch(now) // it may be the first of its class
 	t.offering = false
-	if t.request != nil && m.queue.Len() > m.opt.MaxQueue {
-		m.queue.Remove(&t.queued)
-		err := m.refuse(e, req)
-		err.err, err.after = ErrQueueFull, m.drain()
-		return err
-	}
 	return t.err
 }
 

@@ -17,7 +17,7 @@ type Ticket struct {
 	router    *Router
 	worker    *worker // nil while it waits
 	decision  Decision
-	entry     *ledger.Entry // &own, or another one after Move
+	entry     *ledger.Entry // &own, or another one after Move and Requeue
 	own       ledger.Entry  // of the first worker, whose period of prefills may refer to it
 	predicted index.Prediction
 	few       [32]uint64 // marks of a prompt that is not too long
@@ -34,6 +34,14 @@ type Ticket struct {
 	last   []uint64 // blocks that no request needs after this one, from number shared on; nil if none
 	shared int
 
+	preempt    func()  // nil if the ticket must not be preempted
+	preempted  int     // calls of preempt
+	preempting bool    // preempt was called for this placement
+	victim     *Ticket // that was preempted for this one, which waits
+	tier       uint32
+	firm       bool // it has a deadline
+
+	arrived  time.Time
 	queued   queue.Item[*Ticket]
 	request  *Request      // while it waits
 	placedc  chan struct{} // closed when it leaves the queue; nil if nobody waits
@@ -122,16 +130,8 @@ func (t *Ticket) Move(req *Request, id index.WorkerID, now time.Time) error {
 	case t.worker.at == i:
 		return nil
 	}
-	t.worker.ledger.Release(t.entry, now)
-	m.loaded(t.worker)
-	t.leave()
-	if t.worker.at >= 0 {
-		m.index.Unpredict(t.predicted)
-	}
-	if m.observer != nil {
-		m.observer.Ended(t.turn, now, -1, -1)
-	}
-	t.predicted, t.entry = index.Prediction{}, new(ledger.Entry)
+	m.withdraw(t, now)
+	t.entry = new(ledger.Entry)
 	m.decide(e, req, now) // without the prediction
 	e.best, e.pair = i, false
 	decision := t.decision

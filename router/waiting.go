@@ -30,7 +30,7 @@ func (m *machine) enqueue(t *Ticket, e *evaluation, req *Request, now time.Time)
 	t.request = req
 	in := &req.Intent
 	it := &t.queued
-	*it = queue.Item[*Ticket]{Value: t, Class: class(req), Tenant: in.Tenant, Session: in.Session.ID, Tier: in.Tier, Arrival: now.UnixNano()}
+	*it = queue.Item[*Ticket]{Value: t, Class: class(req), Tenant: in.Tenant, Session: in.Session.ID, Tier: in.Tier, Arrival: t.arrived.UnixNano()}
 	prefill, total := m.length(e, req)
 	p := max(-maxPriority, min(maxPriority, int(in.Priority)))
 	stretch := float64(total)
@@ -145,6 +145,7 @@ func (m *machine) dispatch(now time.Time) {
 		t, e := it.Value, &m.again
 		open, later := m.outlook(t.request, now)
 		if !open && later {
+			m.makeRoom(t, now)
 			m.queue.Block(it)
 			continue
 		}

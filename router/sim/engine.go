@@ -3,6 +3,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"github.com/weft-go/weft/kvhash/index"
@@ -64,6 +65,7 @@ type engine struct {
 type job struct {
 	session *session
 	placed  time.Time
+	request *router.Request
 	ticket  *router.Ticket
 	hashes  []uint64 // of the complete blocks of prompt and response
 	length  int      // of the prompt in tokens
@@ -73,14 +75,30 @@ type job struct {
 	cached  int  // tokens that were cached at the start
 	part    *job // of the response, if this one is only the prompt
 	ready   bool // another engine has computed the prompt
+	gone    bool // canceled
 	done    int  // prompt tokens computed or cached
 	made    int  // tokens generated
 }
 
 func (e *engine) submit(j *job) {
+	if j.gone {
+		return
+	}
 	e.waiting = append(e.waiting, j)
 	if !e.busy {
 		e.step()
+	}
+}
+
+// cancel ends a request without a first token. What it has computed stays in the cache.
+func (e *engine) cancel(j *job) {
+	j.gone = true
+	if i := slices.Index(e.waiting, j); i >= 0 {
+		e.waiting = slices.Delete(e.waiting, i, i+1)
+	}
+	if i := slices.Index(e.started, j); i >= 0 {
+		e.started = slices.Delete(e.started, i, i+1)
+		e.cache.release(j.blocks)
 	}
 }
 

@@ -47,6 +47,8 @@ type Options struct {
 	//	hold  milliseconds for router.Options.Hold
 	//	high  part of the sessions that only are measured, because their requests come first in the router's queue
 	//	tier  0 if their requests do not
+	//	others 1 if the other sessions are measured
+	//	preempt 1 if requests of lower tiers can be preempted: see router.Ticket.Preemptible
 	//	named 0 if requests have no session
 	//	base, token, pair, front, transfer, step, sequence, context
 	//	      costs of the engines in milliseconds: of a prompt, each of its tokens to compute, each token before that, each
@@ -136,7 +138,11 @@ type run struct {
 	tier  uint32
 	pin   time.Duration
 	final bool
-	role  policy.Role // of requests
+
+	others    bool
+	preempt   bool
+	preempted []*job
+	role      policy.Role // of requests
 }
 
 // event is something that happens at a time.
@@ -174,7 +180,7 @@ func (o *Options) conditions() (name string, c map[string]float64, err error) {
 	if workloads[name] == nil {
 		return "", nil, fmt.Errorf("sim: unknown workload %q (want agents or chat)", name)
 	}
-	c = map[string]float64{"kv": 1, "slow": 1, "lost": 0, "late": 0, "drop": 0, "hold": 0, "named": 1, "final": 1, "split": 0, "high": 0, "tier": 1, "pin": 0,
+	c = map[string]float64{"kv": 1, "slow": 1, "lost": 0, "late": 0, "drop": 0, "hold": 0, "named": 1, "final": 1, "split": 0, "high": 0, "tier": 1, "others": 0, "preempt": 0, "pin": 0,
 		"base": 0, "token": 0.030, "pair": 3e-7, "front": 0, "transfer": 0.005, "step": 8, "sequence": 0.12, "context": 8e-6}
 	for part := range strings.SplitSeq(rest, ",") {
 		if part == "" {
@@ -227,7 +233,7 @@ func Run(opt *Options) (*Result, error) {
 	start := time.Unix(0, 0)
 	r := &run{
 		opt: o, block: block, now: start, from: start.Add(o.Duration / 3), rnd: rand.New(rand.NewPCG(o.Seed, 1)), held: make(map[*router.Ticket]*job),
-		lost: c["lost"], late: time.Duration(c["late"] * 1e9), named: c["named"] > 0, costs: conditionCosts(c), high: c["high"], tier: uint32(c["tier"]), pin: time.Duration(c["pin"] * 1e9), final: c["final"] > 0,
+		lost: c["lost"], late: time.Duration(c["late"] * 1e9), named: c["named"] > 0, costs: conditionCosts(c), high: c["high"], tier: uint32(c["tier"]), pin: time.Duration(c["pin"] * 1e9), final: c["final"] > 0, others: c["others"] > 0, preempt: c["preempt"] > 0,
 	}
 	ropt := &router.Options{Policy: o.Policy, Hold: time.Duration(c["hold"] * 1e6)}
 	if c["drop"] > 0 {
@@ -370,16 +376,42 @@ func (r *run) offer(s *session) {
 	if err != nil {
 		panic(err)
 	}
-	j := &job{session: s, placed: r.now, ticket: tk, hashes: s.hashes[:len(s.hashes):len(s.hashes)], length: s.length, output: t.output}
-	if d := tk.Decision(); d != nil {
-		r.submit(j)
-		return
+	j := &job{session: s, placed: r.now, request: req, ticket: tk, hashes: s.hashes[:len(s.hashes):len(s.hashes)], length: s.length, output: t.output}
+	if r.preempt {
+		r.preemptible(j)
 	}
-	r.held[tk] = j
+	r.submit(j)
 	r.placed()
 }
 
+// preemptible permits that a request is preempted.
+func (r *run) preemptible(j *job) {
+	j.ticket.Preemptible(func() { r.preempted = append(r.preempted, j) })
+}
+
+// yield offers the requests again that were preempted.
+func (r *run) yield() {
+	for len(r.preempted) > 0 {
+		old := r.preempted[0]
+		if r.preempted = r.preempted[1:]; old.made > 0 {
+			continue // its first token came in the same step
+		}
+		r.engines[old.ticket.Decision().Worker].cancel(old)
+		j := &job{session: old.session, placed: old.placed, request: old.request, ticket: old.ticket, hashes: old.hashes, length: old.length, output: old.output}
+		r.preemptible(j)
+		if err := j.ticket.Requeue(j.request, r.now); err != nil {
+			panic(err)
+		}
+		r.submit(j)
+	}
+}
+
+// submit sends a request to its engine, or holds it until it has one.
 func (r *run) submit(j *job) {
+	if j.ticket.Decision() == nil {
+		r.held[j.ticket] = j
+		return
+	}
 	if d := j.ticket.Prefill(); d != nil {
 		prompt := *j
 		prompt.part, prompt.output, prompt.hashes = j, 0, j.hashes[:j.length/r.block]
@@ -413,6 +445,7 @@ func (r *run) drop(id index.WorkerID, hashes []uint64) {
 
 // placed sends the requests that waited and were placed.
 func (r *run) placed() {
+	r.yield()
 	if len(r.held) == 0 {
 		return
 	}
@@ -422,6 +455,7 @@ func (r *run) placed() {
 		delete(r.held, tk)
 		r.submit(j)
 	}
+	r.yield()
 	if !next.IsZero() {
 		r.after(next.Sub(r.now), r.placed)
 	}
@@ -437,7 +471,7 @@ func (s *session) isHigh(r *run) bool {
 
 // counts reports whether a request is measured.
 func (r *run) counts(j *job) bool {
-	return !j.placed.Before(r.from) && (r.high == 0 || j.session.isHigh(r))
+	return !j.placed.Before(r.from) && (r.high == 0 || j.session.isHigh(r) != r.others)
 }
 
 // first counts a first token.

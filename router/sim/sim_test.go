@@ -73,7 +73,7 @@ func TestInvalidOptions(t *testing.T) {
 		require.ErrorContains(t, err, "must be positive", o)
 	}
 	for workload, want := range map[string]string{
-		"chat:x=1":     `sim: unknown condition "x" (want base, context, drop, final, front, high, hold, kv, late, lost, named, pair, pin, sequence, slow, split, step, tier, token, transfer)`,
+		"chat:x=1":     `sim: unknown condition "x" (want base, context, drop, final, front, high, hold, kv, late, lost, named, others, pair, pin, preempt, sequence, slow, split, step, tier, token, transfer)`,
 		"chat:lost=x":  `sim: invalid value "x" of condition lost`,
 		"chat:split=1": "sim: split must leave engines of both kinds (got 8 of 8)",
 		"chat:kv=0.05": "sim: kv must be at least 0.10, slow and token above 0 (got 0.05, 1, 0.03)",
@@ -188,6 +188,9 @@ func TestConditions(t *testing.T) {
 	high, equal := run("agents:high=0.25,hold=1"), run("agents:high=0.25,hold=1,tier=0")
 	require.InDelta(t, 0.25, float64(high.Requests())/float64(whole.Requests()), 0.1)
 	require.Less(t, high.Mean(), equal.Mean())
+	others, preempt := run("agents:high=0.25,others=1"), run("agents:high=0.25,preempt=1")
+	require.InDelta(t, whole.Requests(), high.Requests()+others.Requests(), 0.02*float64(whole.Requests()))
+	require.Less(t, preempt.Mean(), high.Mean()*9/10)
 	split := run("agents:kv=2,split=0.5")
 	require.InDelta(t, split.Requests(), whole.Requests(), 0.02*float64(whole.Requests()))
 	require.Greater(t, split.Mean(), whole.Mean(), "half of the engines compute all prompts")

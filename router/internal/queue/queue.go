@@ -21,6 +21,7 @@ type Item[T any] struct {
 	// Expires is the time after which Expire removes the item; 0 means never.
 	Expires int64
 
+	charged  [2]int64 // of the tenant and the session, in nanoseconds
 	serial   uint64
 	at       int // in its session
 	expiring int // in Queue.expiring
@@ -317,8 +318,7 @@ func (q *Queue[T]) Charge(it *Item[T], work time.Duration, workers int, now int6
 	if w := t.account.weight; w > 0 {
 		part = float64(work) * max(q.weights, w) / w / float64(max(workers, 1))
 	}
-	charge(t.account, part, now)
-	charge(s.account, share, now)
+	it.charged = [2]int64{charge(t.account, part, now), charge(s.account, share, now)}
 	q.Remove(it)
 	if len(s.items) > 0 {
 		q.update(s)
@@ -328,9 +328,36 @@ func (q *Queue[T]) Charge(it *Item[T], work time.Duration, workers int, now int6
 	q.forget(now)
 }
 
-func charge(a *account, ns float64, now int64) {
-	a.paid = max(a.paid, now) + int64(min(ns, float64(time.Hour)))
-	a.paid = min(a.paid, now+int64(maxDebt))
+// charge returns by how much the account has risen.
+func charge(a *account, ns float64, now int64) int64 {
+	from := max(a.paid, now)
+	a.paid = min(from+int64(min(ns, float64(time.Hour))), now+int64(maxDebt))
+	return a.paid - from
+}
+
+// Refund takes back what Charge has charged for an item. It does nothing for other items.
+func (q *Queue[T]) Refund(it *Item[T]) {
+	if it.charged == [2]int64{} {
+		return
+	}
+	if a := q.tenants[it.Tenant]; a != nil {
+		a.paid -= it.charged[0]
+	}
+	if a := q.sessions[name{it.Tenant, it.Session}]; a != nil {
+		a.paid -= it.charged[1]
+	}
+	it.charged = [2]int64{}
+	for _, c := range q.classes { // keys that become earlier are not found by first
+		t := c.byName[it.Tenant]
+		if t == nil {
+			continue
+		}
+		s := t.byName[it.Session]
+		if s == nil {
+			s = t.sessions[0]
+		}
+		q.update(s)
+	}
 }
 
 // forget removes accounts that matter no longer when there are many.

@@ -114,6 +114,27 @@ func TestDebtIsBounded(t *testing.T) {
 	require.Equal(t, "late", q.Next().Value, "its debt is over")
 }
 
+// What is taken back was never charged, also where others of the tenant and session wait in another class.
+func TestRefund(t *testing.T) {
+	for _, refund := range []bool{false, true} {
+		q := newQueue(nil)
+		it := &queue.Item[string]{Value: "charged", Tenant: "a", Session: "s"}
+		q.Add(it)
+		q.Charge(it, time.Minute, 1, 0)
+		q.Add(&queue.Item[string]{Value: "a", Class: "1", Tenant: "a", Session: "s", Due: 1})
+		q.Add(&queue.Item[string]{Value: "b", Tenant: "b", Due: 2})
+		q.Next() // has corrected its order
+		if refund {
+			q.Refund(it)
+			q.Refund(it)
+		}
+		want := map[bool]string{false: "b", true: "a"}[refund]
+		if got := q.Next().Value; got != want {
+			t.Errorf("refund %v: %s comes first, want %s", refund, got, want)
+		}
+	}
+}
+
 func TestClasses(t *testing.T) {
 	q := newQueue(nil)
 	a, b := &item{Value: "a", Class: "1", Due: 1}, &item{Value: "b", Class: "2", Due: 2}
