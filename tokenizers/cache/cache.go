@@ -45,6 +45,7 @@ type Cache struct {
 	policy   *otter.Cache[uint64, *node]
 	encoders sync.Pool // of *encoder
 	keys     atomic.Uint64
+	age      atomic.Uint32 // number of calls to Trim
 
 	mu    sync.RWMutex // guards roots
 	roots map[rootKey]*node
@@ -237,6 +238,7 @@ func (c *Cache) root(key rootKey, create bool) *node {
 	key.ns = strings.Clone(key.ns)
 	n = &node{key: c.keys.Add(1), root: key}
 	n.base = n
+	n.used.Store(c.age.Load())
 	n.weigh()
 	c.mu.Lock()
 	if have := c.roots[key]; have != nil {
@@ -295,9 +297,12 @@ func (p *prefixEnd) walk() bool {
 	return moved
 }
 
-// touch reports the use of n and its ancestors to the policy.
+// touch records the use of n and its ancestors, and reports it to the policy.
 func (c *Cache) touch(n *node) {
-	for ; n != nil; n = n.parent {
+	for age := c.age.Load(); n != nil; n = n.parent {
+		if n.used.Load() != age {
+			n.used.Store(age)
+		}
 		c.policy.GetIfPresent(n.key)
 	}
 }
@@ -509,6 +514,7 @@ func (c *Cache) node(e *encoder, parent *node, from, to int, kind tokenizers.Bou
 		tokens: parent.tokens + len(ids),
 		runs:   runsOf(e.untrusted, from, to),
 	}
+	n.used.Store(c.age.Load())
 	n.weigh()
 	return n
 }
@@ -540,6 +546,18 @@ func runsOf(untrusted []tokenizers.Offset, from, to int) []run {
 	}
 	add(to-from, true)
 	return slices.Clip(runs)
+}
+
+// Trim evicts the prefixes that were not used since Trim was last called. A program that calls it once a minute keeps the
+// prefixes used in the last minute, and at most in the last two. O(prefixes).
+func (c *Cache) Trim() {
+	before := c.age.Add(1) - 1
+	for key, n := range c.policy.All() {
+		if n.used.Load() < before {
+			c.policy.Invalidate(key)
+		}
+	}
+	c.drain()
 }
 
 // storeOr is store. If n is not admitted and private is set, it returns n outside the tree instead of nil.

@@ -361,6 +361,46 @@ func TestBudget(t *testing.T) {
 	}
 }
 
+// Trim evicts the prefixes of the texts that were not used since the call before.
+func TestTrim(t *testing.T) {
+	tok := mini.Load()
+	c := newCache(t, tok, &cache.Options{Spacing: 500})
+	list := turns(t, 20<<10)
+	base := strings.Join(list[:len(list)/2], "")
+	used, unused := base+"<|im_start|>user\nA\n"+base, base+"<|im_start|>user\nB\n"+base
+	found := func(text string) (bytes int) {
+		if list := c.AppendPrefixes(nil, "", []tokenizers.Segment{{Text: text, Trusted: true}}); len(list) > 0 {
+			bytes = list[len(list)-1].Bytes
+		}
+		return bytes
+	}
+	c.AppendEncode(nil, "", used)
+	c.AppendEncode(nil, "", unused)
+	c.AppendEncode(nil, "other", unused)
+	c.Trim()
+	full := c.Bytes()
+	if n := found(used); n < len(used)-500 {
+		t.Fatalf("after one call, %d bytes are known of %d", n, len(used))
+	}
+	c.Trim()
+	rest := c.Bytes()
+	if rest > full/2 {
+		t.Errorf("%d bytes of %d remain", rest, full)
+	}
+	if n := found(used); n < len(used)-500 {
+		t.Errorf("%d bytes known of %d", n, len(used))
+	}
+	if n := found(unused); n < len(base)-500 || n > len(base)+100 {
+		t.Errorf("%d bytes known of an unused text that shares %d with one in use", n, len(base))
+	}
+	c.Trim()
+	c.Trim()
+	if n := c.Bytes(); n != 0 {
+		t.Errorf("%d bytes remain", n)
+	}
+	checkPlain(t, c, tok, "", used)
+}
+
 // Many goroutines, few texts, a budget that evicts, and one encoding for all calls with the same text.
 func TestConcurrent(t *testing.T) {
 	tok := mini.Load()
@@ -399,6 +439,9 @@ func TestConcurrent(t *testing.T) {
 					if !slices.Equal(ids, j.want) {
 						t.Error("wrong ids")
 						return
+					}
+					if r.IntN(20) == 0 {
+						c.Trim()
 					}
 				}
 			})

@@ -26,6 +26,7 @@
 //   - Bounded: texts, IDs and overhead together stay within [Options.MaxBytes], except that a call may temporarily
 //     exceed it by the size of its text. W-TinyLFU (github.com/maypok86/otter) selects what to evict, so one pass over
 //     many new prompts does not evict those in use. Longer prefixes of an evicted one are evicted too.
+//     Prefixes that are not used can be evicted earlier ([Cache.Trim]).
 //   - Isolated: namespaces share no nodes. Use one for each tenant, or a secret salt: within a namespace the time of a
 //     call reveals whether its prefix is cached. The budget is shared, so a tenant can evict another tenant's prefixes,
 //     but cannot read them.

@@ -11,8 +11,8 @@ import (
 	"github.com/weft-go/weft/tokenizers"
 )
 
-// node is a cached cut point. It holds the text and the ids since the previous cut point. All but the last group of
-// fields is immutable, so a reader may use a node that has just been evicted.
+// node is a cached cut point. It holds the text and the ids since the previous cut point. The first group of fields is
+// immutable, so a reader may use a node that has just been evicted.
 type node struct {
 	key    uint64 // in the policy
 	parent *node  // nil in a root
@@ -26,6 +26,7 @@ type node struct {
 	root   rootKey // in a root
 	cost   uint32
 
+	used  atomic.Uint32 // Cache.age at its last use
 	kids  atomic.Pointer[trie]
 	value atomic.Pointer[any]
 

@@ -83,11 +83,11 @@ func (s *idForms) of(id, own string) string {
 	return out
 }
 
-// callForm returns how calls are printed, as chat.RenderOptions.Call describes, or nil if they are printed as they are.
-// If repair is true, arguments that are not an object are printed as {}.
-func (m *Model) callForm(past *spellings, repair bool) func(id, args string) (newID, newArgs string, own bool) {
+// callForm returns how the calls of out are printed, as chat.RenderOptions.Call describes, or nil if they are printed as they
+// are. If out.repair is true, arguments that are not an object are printed as {}. out.recalled is set if past has a call.
+func (m *Model) callForm(past *spellings, out *Prompt) func(id, args string) (newID, newArgs string, own bool) {
 	short := m.caps.Has("short_ids")
-	if !short && past == nil && !repair {
+	if !short && past == nil && !out.repair {
 		return nil
 	}
 	ids := idForms{short: short}
@@ -95,11 +95,13 @@ func (m *Model) callForm(past *spellings, repair bool) func(id, args string) (ne
 	return func(id, args string) (newID, newArgs string, own bool) {
 		written := ""
 		if args != "" && past != nil {
-			if s := past.find(id, &next); s != nil && s.means(args) {
-				args, own, written = s.args, true, s.own
+			if s := past.find(id, &next); s != nil {
+				if out.recalled = true; s.means(args) {
+					args, own, written = s.args, true, s.own
+				}
 			}
 		}
-		if repair && broken(args) {
+		if out.repair && broken(args) {
 			args, own = "{}", false
 		}
 		if id != "" && (short || past.renamed()) {
@@ -220,6 +222,11 @@ func (t *Turn) remember(calls []*spelling) {
 	m, e := t.memo, t.next
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if e.rest != nil { // trimmed meanwhile
+		if e = e.rest; e.node == nil {
+			m.add(e)
+		}
+	}
 	was := e.spelled.bytes()
 	e.spelled = e.spelled.with(calls)
 	if e.node != nil {

@@ -283,6 +283,71 @@ func TestMemoArgumentsBytes(t *testing.T) {
 	require.Greater(t, after, before+10_000)
 }
 
+// TestMemoTrim checks that a conversation that was not used for a while leaves only the arguments of its calls in the memo,
+// and that they are printed as the model wrote them when it continues, also if the response ended meanwhile.
+func TestMemoTrim(t *testing.T) {
+	m := familyModel(t, lookup("chatml", nil), family.New("hermes"))
+	const out = "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": 3.0}}\n</tool_call>"
+	long := strings.Repeat("word ", 50_000)
+	for name, session := range map[string]string{"session": "s", "beginning": ""} {
+		for _, api := range apis {
+			t.Run(name+" "+api, func(t *testing.T) {
+				memo := prompt.NewMemo(0)
+				render := func(session string, c *client) (*block.Request, *prompt.Prompt) {
+					turn := memo.Turn("t", "", session)
+					req, err := turn.Decode(wireAPI(api), []byte(c.body(true, "")), nil)
+					require.NoError(t, err)
+					p, err := turn.Render(m, req, noon)
+					require.NoError(t, err)
+					return req, p
+				}
+				check := func(entries, most int) {
+					t.Helper()
+					n, bytes := memo.Len()
+					require.Equal(t, entries, n)
+					require.LessOrEqual(t, bytes, most)
+					require.GreaterOrEqual(t, bytes, 0)
+				}
+				c := &client{t: t, api: api}
+				c.user("Zq question. " + long)
+				last := ""
+				for n := range 3 {
+					req, p := render(session, c)
+					require.True(t, strings.HasPrefix(p.Text, last), "%d: %q", n, p.Text[len(long):])
+					if n == 1 { // the response takes long
+						memo.Trim()
+						memo.Trim()
+					}
+					c.answer(decodeAll(t, m, req, p, out)...)
+					c.respell(`{"x": 3.0}`, `{"x":3}`)
+					c.results("r", "")
+					last = p.Text + out
+					memo.Trim()
+					if n != 1 {
+						_, bytes := memo.Len()
+						require.Greater(t, bytes, len(long), "it was used")
+					}
+					memo.Trim()
+					memo.Trim()
+					check(1, 10_000)
+				}
+
+				// Conversations that only begin alike do not get its calls, and those without calls leave nothing.
+				other := &client{t: t, api: api}
+				other.user("Zq question. " + long[:len(long)/4] + strings.Repeat("term ", 10_000))
+				render("", other)
+				check(2, 4*len(long))
+				memo.Trim()
+				memo.Trim()
+				check(1, 10_000)
+				_, p := render(session, c)
+				require.True(t, strings.HasPrefix(p.Text, last))
+				check(1, 10*len(long))
+			})
+		}
+	}
+}
+
 // TestBrokenArguments renders past calls whose arguments are not an object: as they are if the template prints strings,
 // and otherwise without arguments, which is a loss.
 func TestBrokenArguments(t *testing.T) {

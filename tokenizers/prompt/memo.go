@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"container/list"
 	"hash/maphash"
+	"strings"
 	"sync"
 	"time"
 
@@ -39,6 +40,7 @@ type Memo struct {
 
 	mu     sync.Mutex
 	bytes  int
+	age    int       // number of calls to Trim
 	recent list.List // of *entry, most recent first
 	fronts map[front]*entry
 	last   map[owner]*entry // the most recent one
@@ -55,13 +57,15 @@ type front struct {
 
 func (o owner) front(hash uint64) front { return front{o.tenant, o.salt, hash} }
 
-// entry is a request and what remains of rendering it. After it was added, only node, bytes, own, tokens and
+// entry is a request and what remains of rendering it. After it was added, only node, bytes, age, rest, own, tokens and
 // spelled change.
 type entry struct {
 	owner  owner
 	fronts []uint64 // fingerprints of the beginnings of the body
 	node   *list.Element
 	bytes  int
+	age    int    // Memo.age at its last use
+	rest   *entry // what Trim left of it, with owner, fronts and spelled; nil before
 
 	req   *block.Request // nil if the turn did not decode it
 	body  []byte         // from which it was decoded
@@ -194,6 +198,7 @@ func (t *Turn) find() {
 	}
 	if t.before != nil && t.before.node != nil {
 		m.recent.MoveToFront(t.before.node)
+		t.before.age = m.age
 	}
 }
 
@@ -223,15 +228,18 @@ func (m *Memo) fingerprints(body []byte) []uint64 {
 	return out
 }
 
-// store adds the turn's entry, in place of the one that it continues.
-func (t *Turn) store() {
+// store adds the turn's entry, in place of the one that it continues. recalled specifies that the request has calls from it.
+func (t *Turn) store(recalled bool) {
 	m, e := t.memo, t.next
-	e.bytes = e.memory()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if e.continues(t.before) {
+	switch {
+	case e.continues(t.before) && (recalled || !t.before.trimmed()):
 		m.remove(t.before)
+	case !recalled: // the conversations only begin alike
+		e.spelled = nil
 	}
+	e.bytes = e.memory()
 	m.add(e)
 }
 
@@ -258,7 +266,7 @@ func (m *Memo) add(e *entry) {
 	if e.bytes > m.limit {
 		return
 	}
-	e.node = m.recent.PushFront(e)
+	e.node, e.age = m.recent.PushFront(e), m.age
 	m.bytes += e.bytes
 	if e.owner.session != "" {
 		m.last[e.owner] = e
@@ -283,8 +291,11 @@ func (m *Memo) evict() {
 	}
 }
 
-// remove removes an entry, if it is still there.
+// remove removes an entry or its rest, if it is still there.
 func (m *Memo) remove(e *entry) {
+	if e.rest != nil {
+		e = e.rest
+	}
 	if e.node == nil {
 		return
 	}
@@ -300,6 +311,52 @@ func (m *Memo) remove(e *entry) {
 		}
 	}
 }
+
+// Trim removes the conversations that were not used since Trim was last called, except the arguments of their calls as the
+// model wrote them, which cannot be computed again. The next request of such a conversation costs as much as without a
+// Memo, and has the same prompt. A program that calls Trim once a minute keeps the conversations used in the last minute,
+// and at most in the last two.
+func (m *Memo) Trim() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for n := m.recent.Back(); n != nil && n.Value.(*entry).age < m.age; {
+		e := n.Value.(*entry)
+		n = n.Prev()
+		if !e.trimmed() {
+			m.trim(e)
+		}
+	}
+	m.age++
+}
+
+// trim puts the rest of an entry in its place, if it has calls. Otherwise the rest is added when it has some.
+func (m *Memo) trim(e *entry) {
+	// The strings may be parts of the body.
+	o := owner{strings.Clone(e.owner.tenant), strings.Clone(e.owner.salt), strings.Clone(e.owner.session)}
+	rest := &entry{owner: o, fronts: e.fronts, spelled: e.spelled, age: e.age}
+	rest.bytes = rest.memory()
+	if e.spelled == nil {
+		m.remove(e)
+		e.rest = rest
+		return
+	}
+	e.rest, rest.node, e.node = rest, e.node, nil
+	rest.node.Value = rest
+	m.bytes += rest.bytes - e.bytes
+	if m.last[e.owner] == e {
+		delete(m.last, e.owner)
+		m.last[o] = rest
+	}
+	for _, h := range e.fronts {
+		if k := e.owner.front(h); m.fronts[k] == e {
+			delete(m.fronts, k)
+			m.fronts[o.front(h)] = rest
+		}
+	}
+}
+
+// trimmed reports whether e is the rest of an entry.
+func (e *entry) trimmed() bool { return e.printer == nil }
 
 // memory returns about how much memory the entry takes in bytes. Parts that it shares with other entries count for each.
 func (e *entry) memory() int {
@@ -329,7 +386,7 @@ func (t *Turn) Render(model *Model, req *block.Request, now time.Time) (*Prompt,
 	if t.decoded == req {
 		own.next.req, own.next.body, own.next.salts = req, t.body, t.salts
 	}
-	own.store()
+	own.store(p.recalled)
 	p.turn = &own
 	return p, nil
 }

@@ -185,6 +185,9 @@ func checkMemo(rt *rapid.T, m *prompt.Model, at func(time.Time)) {
 			v = v.evolve(rt)
 		}
 		threads = append(threads, v)
+		if rapid.IntRange(0, 4).Draw(rt, "trim") == 0 {
+			memo.Trim()
+		}
 		pick := func(name string, of ...string) string { return rapid.SampledFrom(of).Draw(rt, name) }
 		turn := memo.Turn(pick("tenant", "a", "a", "a", "a", "b"), "", "")
 		now := noon.Add(time.Duration(rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(rt, "days")) * 24 * time.Hour)
@@ -277,6 +280,9 @@ func TestMemoConcurrent(t *testing.T) {
 				}
 				body := (&thread{"chat", object{"model": "m", "messages": list}}).String()
 				sameWithMemo(t, m, memo.Turn(fmt.Sprint(w/3), "", ""), "chat", "", fmt.Sprint(w%2), body, noon)
+				if r.IntN(8) == 0 {
+					memo.Trim()
+				}
 			}
 		})
 	}

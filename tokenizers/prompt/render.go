@@ -50,6 +50,8 @@ type Prompt struct {
 	req     *block.Request
 	past    *spellings
 
+	recalled bool // with a Memo: it has arguments of a call that the conversation's entry has
+
 	repair bool            // calls with arguments that are not an object have none
 	fitted []byte          // the messages, if Fit changed them; otherwise nil
 	values []jsonval.Value // instead of fitted, if the messages were values
@@ -173,7 +175,7 @@ func (m *Model) walk(req *block.Request, out *Prompt, add func(kind byte, text s
 // walkNext is walk after an earlier request; see [chat.WalkNext].
 func (m *Model) walkNext(req *block.Request, out *Prompt, add func(kind byte, text string), past *spellings, before *chat.Walked) *chat.Walked {
 	opt := m.options(req)
-	opt.Call = m.callForm(past, out.repair)
+	opt.Call = m.callForm(past, out)
 	list := req.Tools()
 	tools := false
 	for i := range list {
@@ -210,7 +212,7 @@ func (p *Prompt) complete() {
 // renderJSON renders req for templates of other packages, which read JSON.
 func (m *Model) renderJSON(req *block.Request, out *Prompt) error {
 	opt := m.options(req)
-	opt.Call = m.callForm(nil, out.repair)
+	opt.Call = m.callForm(nil, out)
 	tools, lost := chat.AppendTools(nil, req)
 	out.Losses = m.replay(req, out, &opt, len(tools) > len("[]"))
 	opt.Places = &out.places
