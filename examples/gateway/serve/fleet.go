@@ -178,7 +178,7 @@ func (f *fleet) close() {
 type placement struct {
 	engine *engine
 	ticket *router.Ticket
-	took   time.Duration // for the router, waiting included
+	took   time.Duration // for the router to look for an engine
 }
 
 var (
@@ -191,6 +191,7 @@ var (
 func (f *fleet) place(ctx context.Context, req *router.Request) (*placement, error) {
 	begun := time.Now()
 	t, err := f.router.Offer(req, begun)
+	took := time.Since(begun)
 	if err == nil && t.Decision() == nil {
 		ctx, cancel := context.WithTimeoutCause(ctx, f.patience, busy(errQueueWait))
 		defer cancel()
@@ -204,7 +205,7 @@ func (f *fleet) place(ctx context.Context, req *router.Request) (*placement, err
 	case err != nil:
 		return nil, err
 	}
-	return f.placed(t, begun), nil
+	return f.placed(t, took), nil
 }
 
 // placeNow is like place, but does not wait, and returns nil if all engines are ejected.
@@ -221,14 +222,14 @@ func (f *fleet) placeNow(req *router.Request) *placement {
 		t.Cancel(begun)
 		return nil
 	}
-	return f.placed(t, begun)
+	return f.placed(t, time.Since(begun))
 }
 
-func (f *fleet) placed(t *router.Ticket, begun time.Time) *placement {
+func (f *fleet) placed(t *router.Ticket, took time.Duration) *placement {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.retries = min(maxRetryBudget, f.retries+retriesPerRequest)
-	return &placement{engine: f.engines[t.Decision().Worker], ticket: t, took: time.Since(begun)}
+	return &placement{engine: f.engines[t.Decision().Worker], ticket: t, took: took}
 }
 
 // enlist tells the router which engines take requests: those that are not ejected, or, if all are, those that do not

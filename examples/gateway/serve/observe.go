@@ -83,7 +83,7 @@ type Tracer interface {
 	// Place is called when a request has been placed on an engine, again for each retry, but only for the first of several prompts.
 	// Record has what is known so far.
 	Place(ctx context.Context, r *Record)
-	// End ends a request. err is the error that the client got, or nil. It is not called if the request panics.
+	// End ends a request. err is the error that the client got, or nil. If the request panics, it is an internal one.
 	End(ctx context.Context, r *Record, err *apierr.Error)
 	// Transport returns a transport that passes requests to engines on to rt. Probes of engines have no started context.
 	Transport(rt http.RoundTripper) http.RoundTripper
@@ -110,7 +110,7 @@ func (c *call) refused(ctx context.Context, err error) {
 
 // ended reports the end of a request to the tracer.
 func (c *call) ended(ctx context.Context, err error) {
-	if c.g.opt.Tracer == nil {
+	if c.over = true; c.g.opt.Tracer == nil {
 		return
 	}
 	var e *apierr.Error
@@ -121,6 +121,15 @@ func (c *call) ended(ctx context.Context, err error) {
 		e = public(ctx, err)
 	}
 	c.g.opt.Tracer.End(ctx, &c.rec, e)
+}
+
+var errPanicked = errors.New("serve: the request panicked")
+
+// unwound reports the end of a request that panicked to the tracer.
+func (c *call) unwound(ctx context.Context) {
+	if !c.over {
+		c.ended(ctx, errPanicked)
+	}
 }
 
 // A pace measures the time between the tokens of the first choice.

@@ -3,6 +3,7 @@
 package serve_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -17,8 +18,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/weft-go/weft/examples/engine/upstream"
 	"github.com/weft-go/weft/examples/gateway/serve"
 	"github.com/weft-go/weft/protocols/apierr"
+	"github.com/weft-go/weft/protocols/event"
 )
 
 // TestMetricsAccess checks which clients may read the metrics.
@@ -117,6 +120,75 @@ func TestStatus(t *testing.T) {
 		require.Equal(t, 502, ask(t, g, apiCases[0], true).Code)
 		now = g.Status("")
 		require.True(t, now.Workers[0].Ejected != now.Workers[1].Ejected)
+	})
+}
+
+// An endRecorder is a Tracer that records how requests end.
+type endRecorder struct{ ends []string }
+
+func (*endRecorder) Start(r *http.Request, api string) context.Context { return r.Context() }
+func (*endRecorder) Place(context.Context, *serve.Record)              {}
+func (*endRecorder) Transport(rt http.RoundTripper) http.RoundTripper  { return rt }
+func (t *endRecorder) End(_ context.Context, r *serve.Record, e *apierr.Error) {
+	why := event.None
+	if e != nil {
+		why = e.Why
+	}
+	t.ends = append(t.ends, fmt.Sprint(r.API, " ", why))
+}
+
+// TestTracePanic checks that the tracer gets one end of each request, also of those that panic.
+func TestTracePanic(t *testing.T) {
+	var panics bool
+	var trace endRecorder
+	s := &stub{answer: func(_ string, r *http.Request) (*http.Response, error) {
+		if r.URL.Path == "/v1/embeddings" {
+			return answerOf(200, `{"object":"list","data":[{"object":"embedding","index":0,"embedding":[1]}],"model":"m","usage":{"prompt_tokens":1}}`), nil
+		}
+		return answerOf(200, whole), nil
+	}}
+	g := stubbed(t, 1, s, func(o *serve.Options) {
+		o.Engines[0].Kind, o.Tracer = upstream.VLLM{}, &trace
+		o.OnDone = func(serve.Record) {
+			if panics {
+				panic("OnDone")
+			}
+		}
+	})
+	defer g.Close()
+	embed := func() {
+		g.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/v1/embeddings", strings.NewReader(`{"model":"m","input":"go"}`)))
+	}
+	ask(t, g, apiCases[0], true)
+	embed()
+	require.Equal(t, []string{"chat ", "embeddings "}, trace.ends)
+	trace.ends, panics = nil, true
+	require.Panics(t, func() { ask(t, g, apiCases[0], true) })
+	require.Panics(t, embed)
+	require.Equal(t, []string{"chat internal", "embeddings internal"}, trace.ends)
+}
+
+// TestPlacing checks that the time for which a request waits for an engine is not the router's.
+func TestPlacing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &stub{answer: func(string, *http.Request) (*http.Response, error) {
+			time.Sleep(10 * time.Second)
+			return answerOf(200, whole), nil
+		}}
+		var list []serve.Record
+		g := stubbed(t, 1, s, func(o *serve.Options) {
+			o.Engines[0].MaxRequests, o.OnDone = 1, func(r serve.Record) { list = append(list, r) }
+		})
+		defer g.Close()
+		done := make(chan int)
+		for range 2 {
+			go func() { done <- ask(t, g, apiCases[0], true).Code }()
+		}
+		require.Equal(t, 200, <-done)
+		require.Equal(t, 200, <-done)
+		synctest.Wait()
+		require.Equal(t, 10*time.Second, list[1].Queued)
+		require.Zero(t, list[1].Placing)
 	})
 }
 

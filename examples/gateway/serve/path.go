@@ -103,6 +103,7 @@ type call struct {
 	paid    int64
 	retries int  // attempts after the first one
 	sent    bool // the client or a callback has output of the engine
+	over    bool // the tracer knows of its end
 	events  []event.Event
 	out     output
 }
@@ -121,6 +122,7 @@ type choice struct {
 func (g *Gateway) respond(w http.ResponseWriter, r *http.Request, a *wire.API) {
 	c := g.newCall(w, r, a)
 	r = c.traced(r)
+	defer c.unwound(r.Context())
 	if err := c.admit(r); err != nil {
 		c.decline(w, r, err)
 		return

@@ -138,6 +138,7 @@ func (g *Gateway) embed(w http.ResponseWriter, r *http.Request) {
 	c := g.newCall(w, r, wire.Completions)
 	c.rec.API = "embeddings"
 	r = c.traced(r)
+	defer c.unwound(r.Context())
 	if err := c.admit(r); err != nil {
 		c.decline(w, r, err)
 		return

@@ -225,7 +225,7 @@ type Record struct {
 
 	// Usage and the times are also set if the request failed; FirstByte is 0 if there was no output.
 	Queued    time.Duration // until the request was placed
-	Placing   time.Duration // the router's part of it
+	Placing   time.Duration // the router's part of it, without waiting for an engine with room
 	Sent      time.Duration // from the start of the request until it was placed on Worker
 	FirstByte time.Duration // from the start of the request
 	Total     time.Duration
