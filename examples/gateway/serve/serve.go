@@ -57,7 +57,7 @@ type Options struct {
 	// Gateways may share it, so that a gateway that replaces another one has its responses.
 	Store       *Store
 	SocketBytes int64 // memory for the last responses of WebSocket connections; 0 means 256 MiB
-	MemoBytes   int   // memory for the last requests of conversations; 0 means 256 MiB; see prompt.Memo
+	MemoBytes   int   // memory for the last requests of conversations, while they are in use; 0 means 256 MiB; see prompt.Memo
 
 	StripPreamble bool // remove the billing header that harnesses put before the system text
 	// Relocate moves text that differs between users, directories and days to the end of the system text. SortTools
@@ -339,6 +339,7 @@ func New(o *Options) (*Gateway, error) {
 			return nil, fmt.Errorf("serve: %w", err)
 		}
 	}
+	g.busy.Go(g.trim)
 	if opt.HealthInterval > 0 {
 		for _, d := range g.deployments {
 			g.busy.Go(func() { d.fleet.watch(g.ctx, opt.HealthInterval) })
