@@ -305,7 +305,8 @@ Engine kinds:
             start. -model-dir as for llamacpp.
   sglang    SGLang, whose cache events are those of the kind vllm.
   tensorrt-llm
-            trtllm-serve, with guided_decoding_backend: xgrammar for constraints. Set -max-model-len to its window.
+            trtllm-serve, with guided_decoding_backend: xgrammar for constraints, and event_buffer_max_size for cache events. Set
+            -max-model-len to its window, and -block-size to its tokens_per_block.
   embedded  examples/engine, which reports its cache events. The URL local starts one in this process.
   openai    an endpoint with the Chat Completions API: OpenAI's, OpenRouter's, the one of an engine or of another gateway.
   anthropic, responses

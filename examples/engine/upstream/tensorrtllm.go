@@ -14,13 +14,13 @@ import (
 )
 
 // TensorRTLLM is the kind of TensorRT-LLM's server, trtllm-serve, as of its sources at commit 0076e939 of 2026
-// (tensorrt_llm/serve/openai_protocol.py, postprocess_handlers.py, openai_server.py). No living engine was used. Its
+// (tensorrt_llm/serve/openai_protocol.py, postprocess_handlers.py, openai_server.py). No living engine was used: the tests have a stub. Its
 // /v1/completions returns token ids if it does not decode them.
 //
 // Constraints are structural tags, for which it must be started with guided_decoding_backend: xgrammar. The endpoint refuses
 // fields that it does not know, so engines of the kind get no hints, and it has no salt: requests that have one, as isolated
-// tenants do, are refused. Its cache is predicted: it hands out each cache event only once, at /kv_cache_events, and
-// does not publish them. It does not apply the model's generation_config.json to sampling parameters, or tell its window.
+// tenants do, are refused. It hands out its cache events at /kv_cache_events, each only once, if it was started with
+// event_buffer_max_size. It does not apply the model's generation_config.json to sampling parameters, or tell its window.
 type TensorRTLLM struct{}
 
 // String implements Kind.
@@ -28,7 +28,7 @@ func (TensorRTLLM) String() string { return "tensorrt-llm" }
 
 // Traits implements Kind. The decoder applies stop strings, which the engine would look for as token ids.
 func (TensorRTLLM) Traits() Traits {
-	return Traits{Path: "/v1/completions", Owner: "tensorrt_llm", Probs: true}
+	return Traits{Path: "/v1/completions", Owner: "tensorrt_llm", Events: "/kv_cache_events", Probs: true}
 }
 
 // tensorrtRequest is the body of a request to /v1/completions, without the prompt. The engine lowers max_tokens to what its

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weft-go/weft/examples/engine/upstream"
@@ -55,6 +56,7 @@ type engine struct {
 	newStream   func() *index.Stream // returns a stream, which replaces the last one
 	follow      func() error         // subscribes to its events, which stream gets; nil if it sends none
 	cancel      func()               // of the subscription; may be nil
+	silent      atomic.Bool          // a poller reads its events, and there were none
 	identity
 
 	health // under fleet.mu
@@ -133,11 +135,15 @@ func (f *fleet) add(e *Engine, rt http.RoundTripper) error {
 	}
 	f.engines[id], f.order = en, append(f.order, en)
 	en.newStream = func() *index.Stream { return newStream(f.router.Index(), en, e, f.log.With("engine", name)) }
-	if en.stream = en.newStream(); e.Events == nil {
+	events, path := e.Events, kind.Traits().Events
+	if en.stream = en.newStream(); events == nil && path == "" {
 		return nil
 	}
+	if events == nil {
+		events = func(s *index.Stream) (func(), error) { return f.poll(en, path, s), nil }
+	}
 	en.follow = func() (err error) {
-		if en.cancel, err = e.Events(en.stream); err != nil {
+		if en.cancel, err = events(en.stream); err != nil {
 			return fmt.Errorf("engine %q: events: %w", name, err)
 		}
 		return nil

@@ -76,7 +76,7 @@ func (f *fleet) eject(e *engine, why string) {
 	e.pause = min(max(2*e.pause, minPause), maxPause)
 	e.ejected, e.why, e.until = true, why, time.Now().Add(e.pause)
 	f.enlist()
-	if e.follow == nil { // nothing else tells that its cache is empty, if it was restarted
+	if e.follow == nil || e.silent.Load() { // nothing else tells that its cache is empty, if it was restarted
 		e.stream.Reset("the engine was ejected")
 	}
 	f.log.Warn("engine ejected", "engine", e.name, "why", why, "pause", e.pause)
