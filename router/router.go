@@ -182,8 +182,8 @@ func (r *Router) Update(id index.WorkerID, now time.Time, change func(w *policy.
 // the queue is full. O(workers + runs of blocks in the index); most of it, and the lookup in the index, runs in
 // parallel with other calls.
 func (r *Router) Offer(req *Request, now time.Time) (*Ticket, error) {
-	t := &Ticket{router: r, arrived: now}
-	t.entry = &t.own
+	t := &Ticket{router: r}
+	t.entry, t.queued.Arrival = &t.own, now.UnixNano()
 	if err := r.offer(t, req, now); err != nil {
 		return nil, err
 	}

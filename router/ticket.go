@@ -35,18 +35,17 @@ type Ticket struct {
 	shared int
 
 	preempt    func()  // nil if the ticket must not be preempted
-	preempted  int     // calls of preempt
-	preempting bool    // preempt was called for this placement
 	victim     *Ticket // that was preempted for this one, which waits
 	tier       uint32
-	firm       bool // it has a deadline
+	preempted  uint8 // calls of preempt
+	preempting bool  // preempt was called for this placement
+	firm       bool  // it has a deadline
 
-	arrived  time.Time
-	queued   queue.Item[*Ticket]
-	request  *Request      // while it waits
-	placedc  chan struct{} // closed when it leaves the queue; nil if nobody waits
-	offering bool          // in Offer
-	err      error         // why it left the queue without a worker
+	queued   queue.Item[*Ticket] // its arrival is set by Offer
+	request  *Request            // while it waits
+	placedc  chan struct{}       // closed when it leaves the queue; nil if nobody waits
+	offering bool                // in Offer
+	err      error               // why it left the queue without a worker
 }
 
 // marks sets the marks of the ticket's entry.

@@ -30,7 +30,7 @@ func (m *machine) enqueue(t *Ticket, e *evaluation, req *Request, now time.Time)
 	t.request = req
 	in := &req.Intent
 	it := &t.queued
-	*it = queue.Item[*Ticket]{Value: t, Class: class(req), Tenant: in.Tenant, Session: in.Session.ID, Tier: in.Tier, Arrival: t.arrived.UnixNano()}
+	*it = queue.Item[*Ticket]{Value: t, Class: class(req), Tenant: in.Tenant, Session: in.Session.ID, Tier: in.Tier, Arrival: it.Arrival}
 	prefill, total := m.length(e, req)
 	p := max(-maxPriority, min(maxPriority, int(in.Priority)))
 	stretch := float64(total)

@@ -15,9 +15,16 @@ import (
 // one do not affect the others; all share one queue of deadlines.
 type predictions struct {
 	queue deadlines
-	spans int    // of all workers
-	last  uint64 // serial number of the last one
+	spans int      // of all workers
+	last  uint64   // serial number of the last one
+	free  [][]span // lists of pages, for reuse
 }
+
+// maxFree limits the number of lists that are kept for reuse, and maxFreeSpans the capacity of each.
+const (
+	maxFree      = 256
+	maxFreeSpans = 8
+)
 
 // expects holds the predictions of one worker. A block that several include belongs to the one with the latest deadline.
 //
@@ -48,9 +55,10 @@ type Prediction struct {
 type prediction struct {
 	Prediction
 	until  time.Time
-	parts  []part // the deepest first; some of their blocks may no longer belong to it
-	blocks int    // that belong to it
-	at     int    // in the queue
+	parts  []part  // the deepest first; some of their blocks may no longer belong to it
+	own    [2]part // of parts, usually all: some that other workers hold, and fresh ones
+	blocks int     // that belong to it
+	at     int     // in the queue
 }
 
 // part is a range of slots.
@@ -92,6 +100,7 @@ func (x *Index) Predict(id WorkerID, hashes []uint64, from int, until time.Time)
 	x.locate(x.tree.seek(hashes[:from]), hashes[from:], nil, true)
 	x.pred.last++
 	p := &prediction{Prediction: Prediction{x.pred.last, id}, until: until}
+	p.parts = p.own[:0]
 	for _, s := range slices.Backward(x.segs) {
 		x.expect(w, s, p)
 	}
@@ -177,10 +186,16 @@ func (x *Index) assign(w *worker, from, to uint32, p *prediction) {
 		out = addSpan(out, at, end, x.move(e, end-at, nil, p))
 		x.spans = out
 		x.pred.spans += len(out) - (j - i)
+		if n := len(x.pred.free); n > 0 && list == nil && len(out) > 0 {
+			list, x.pred.free = x.pred.free[n-1], x.pred.free[:n-1]
+		}
 		if list = slices.Replace(list, i, j, out...); len(list) > 0 {
 			e.pages[page] = list
 		} else {
 			delete(e.pages, page)
+			if c := cap(list); c > 0 && c <= maxFreeSpans && len(x.pred.free) < maxFree {
+				x.pred.free = append(x.pred.free, list)
+			}
 		}
 		from = end
 	}

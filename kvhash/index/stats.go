@@ -50,9 +50,15 @@ func (x *Index) measure() measures {
 	s.Bytes += sliceBytes(x.locals) + sliceBytes(x.seqs) + sliceBytes(x.names) + sliceBytes(x.fresh) + sliceBytes(x.segs)
 	s.Bytes += mapBytes(x.byKey) + sliceBytes(x.pred.queue) + sliceBytes(x.workers)
 	for i := range x.pred.queue {
-		s.Bytes += int64(unsafe.Sizeof(prediction{})) + sliceBytes(x.pred.queue[i].parts)
+		p := x.pred.queue[i]
+		if s.Bytes += int64(unsafe.Sizeof(*p)); cap(p.parts) > len(p.own) {
+			s.Bytes += sliceBytes(p.parts)
+		}
 	}
-	s.Bytes += int64(x.pred.spans)*int64(unsafe.Sizeof(span{}))*3/2 + sliceBytes(x.spans)
+	s.Bytes += int64(x.pred.spans)*int64(unsafe.Sizeof(span{}))*3/2 + sliceBytes(x.spans) + sliceBytes(x.pred.free)
+	for _, l := range x.pred.free {
+		s.Bytes += sliceBytes(l)
+	}
 	r := x.roster.Load()
 	s.Bytes += sliceBytes(r.workers) + sliceBytes(r.stores) + 2*mapBytes(x.byKey)
 	for i := range r.stores {

@@ -89,15 +89,14 @@ func (l *Ledger) Reserve(e *Entry, now time.Time) {
 	l.sum.Prefills++
 	l.sum.Tokens += e.Tokens
 	l.sum.Blocks += e.Blocks
-	for _, m := range e.Marks {
-		if l.marks == nil {
-			l.marks = make(map[uint64]int)
-		}
-		l.marks[m]++
-		if l.marks[m] == 1 {
-			l.sum.Blocks += Stride
-		}
+	if l.marks == nil && len(e.Marks) > 0 {
+		l.marks = make(map[uint64]int)
 	}
+	l.sum.Blocks -= Stride * len(l.marks)
+	for _, m := range e.Marks {
+		l.marks[m]++
+	}
+	l.sum.Blocks += Stride * len(l.marks)
 }
 
 // FirstToken ends the prefill of e. It reports whether e was waiting for it.
@@ -135,12 +134,15 @@ func (l *Ledger) Release(e *Entry, now time.Time) bool {
 	}
 	e.phase = released
 	l.sum.Blocks -= e.Blocks
+	l.sum.Blocks -= Stride * len(l.marks)
 	for _, m := range e.Marks {
-		if l.marks[m]--; l.marks[m] == 0 {
+		if n := l.marks[m]; n > 1 {
+			l.marks[m] = n - 1
+		} else {
 			delete(l.marks, m)
-			l.sum.Blocks -= Stride
 		}
 	}
+	l.sum.Blocks += Stride * len(l.marks)
 	return true
 }
 
