@@ -2,7 +2,10 @@
 
 package kvhash
 
-import "slices"
+import (
+	"slices"
+	"sync/atomic"
+)
 
 // Chain hashes a growing prompt: its Append method adds tokens and returns the hashes of the blocks that they complete.
 // In a conversation of many turns, each token is hashed once. A Chain supports every scheme.
@@ -22,6 +25,7 @@ type Chain struct {
 	block   int
 	window  int      // tokens a block's hash covers; block or block+1
 	seq     []uint64 // hash of each complete block
+	share   *share   // who may write after seq
 	digests []byte   // digest of each complete block, if it differs from the hash: len(digests) is 0 or len(seq)*DigestLen
 	tail    []uint32 // tokens from len(seq)*block on; len(tail) < window
 	extras  *Extras
@@ -29,10 +33,17 @@ type Chain struct {
 	buf     []byte // scratch
 }
 
+// share is the memory for hashes that a chain and its forks have in common. Only the first of them that grows beyond a
+// length writes after it.
+type share struct {
+	forked atomic.Bool  // false: only one chain has the memory
+	used   atomic.Int64 // hashes
+}
+
 // NewChain returns an empty chain of blocks of the given size in tokens. It panics if block is not positive.
 func NewChain(block int, s Scheme) *Chain {
 	checkBlock(block)
-	return &Chain{scheme: s, block: block, window: s.Window(block)}
+	return &Chain{scheme: s, block: block, window: s.Window(block), share: new(share)}
 }
 
 // SetExtras sets the inputs other than tokens, with positions from the start of the prompt; nil means none. The caller
@@ -47,7 +58,7 @@ func (c *Chain) SetExtras(x *Extras) { c.extras, c.obj = x, 0 }
 func (c *Chain) Append(tokens ...uint32) []uint64 {
 	checkBlock(c.block)
 	n := len(c.seq)
-	c.seq = slices.Grow(c.seq, c.complete(len(c.tail)+len(tokens)))
+	c.room(c.complete(len(c.tail) + len(tokens)))
 	for len(tokens) > 0 {
 		if len(c.tail) == 0 && len(tokens) >= c.window {
 			if c.scheme.mode.kind() == dynamo && c.extras == nil { // the common case, faster
@@ -70,6 +81,19 @@ func (c *Chain) Append(tokens ...uint32) []uint64 {
 		}
 	}
 	return c.seq[n:len(c.seq):len(c.seq)]
+}
+
+// room makes room for n hashes after seq.
+func (c *Chain) room(n int) {
+	if !c.share.forked.Load() {
+		c.seq = slices.Grow(c.seq, n)
+		c.share.used.Store(int64(len(c.seq) + n))
+		return
+	}
+	if had := len(c.seq); cap(c.seq)-had < n || !c.share.used.CompareAndSwap(int64(had), int64(had+n)) {
+		c.seq, c.share = append(make([]uint64, 0, had+n+had/8), c.seq...), new(share)
+		c.share.used.Store(int64(had + n))
+	}
 }
 
 // last returns the hash of the block before the next one, for Dynamo's scheme, and whether there is one.
@@ -124,11 +148,11 @@ func (c *Chain) Digests() []byte { return slices.Clip(c.digests) }
 // Len returns the number of tokens in the chain.
 func (c *Chain) Len() int { return len(c.seq)*c.block + len(c.tail) }
 
-// Fork returns an independent copy, for another continuation of the prompt. It copies O(blocks) bytes, with some room
-// for more blocks, and hashes nothing.
+// Fork returns an independent copy, for another continuation of the prompt. The copy shares the memory of the hashes until
+// both are continued; digests that are not hashes are copied. Fork hashes nothing.
 func (c *Chain) Fork() *Chain {
+	c.share.forked.Store(true)
 	f := *c
-	f.seq = roomy(c.seq)
 	f.digests = roomy(c.digests)
 	f.tail = slices.Clone(c.tail)
 	f.buf = nil

@@ -457,3 +457,26 @@ func FuzzExtras(f *testing.F) {
 		}
 	})
 }
+
+// TestForkShares checks that the first continuation of a chain and its forks copies no hashes.
+func TestForkShares(t *testing.T) {
+	tokens := make([]uint32, 400)
+	first := NewChain(4, Scheme{})
+	first.Append(tokens...)
+	c := first.Fork()
+	c.Append(1, 1, 1, 1)
+	f, g := c.Fork(), c.Fork()
+	f.Append(2, 2, 2, 2)
+	g.Append(3, 3, 3, 3)
+	c.Append(4, 4, 4, 4)
+	start := func(c *Chain) *uint64 { return &c.Blocks()[0] }
+	require.NotSame(t, start(f), start(g))
+	require.NotSame(t, start(f), start(c))
+	for last, c := range map[uint32]*Chain{2: f, 3: g, 4: c} {
+		want := append(slices.Clone(tokens), 1, 1, 1, 1, last, last, last, last)
+		require.Equal(t, Scheme{}.AppendBlocks(nil, want, 4, nil), c.Blocks())
+	}
+	h := f.Fork()
+	h.Append(5, 5, 5, 5)
+	require.Same(t, start(f), start(h))
+}

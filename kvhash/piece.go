@@ -45,6 +45,7 @@ func (c *Chain) Join(p *Piece) bool {
 	if p == nil || p.scheme != c.scheme || p.block != c.block || p.first != len(c.seq) || c.extras.before((p.first+len(p.seq))*c.block) {
 		return false
 	}
+	c.room(len(p.seq))
 	c.seq = append(c.seq, p.seq...)
 	c.digests = append(c.digests, p.digests...)
 	c.tail = c.tail[:0]
