@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"strings"
-	"sync"
 	"time"
 	"unsafe"
 
@@ -30,12 +29,9 @@ const (
 	maxRatio = 32
 	// firstBuffer limits the memory that is allocated because of a Content-Length, before the body arrives.
 	firstBuffer = 1 << 20
+	// unknownSize is the memory that is allocated for a body of unknown length, in bytes.
+	unknownSize = 32 << 10
 )
-
-// chunks has buffers of chunkSize bytes, through which bodies are read.
-var chunks sync.Pool
-
-const chunkSize = 32 << 10
 
 // readBody reads the body of a request, which may be compressed with gzip or zstd. The limit max applies to the
 // compressed and the decompressed body, so decompression holds at most max+1 bytes. Memory for the body is taken from
@@ -46,12 +42,12 @@ func readBody(w http.ResponseWriter, r *http.Request, max int64, mem *share) ([]
 		return nil, apierr.TooLarge(max)
 	}
 	coding := strings.ToLower(strings.TrimSpace(r.Header.Get("Content-Encoding")))
-	var body strings.Builder // unlike a bytes.Buffer, it does not clear its memory first
-	if n := r.ContentLength; n > 0 && coding == "" {
-		body.Grow(int(min(n, firstBuffer)))
+	size := int64(unknownSize)
+	if r.ContentLength >= 0 && coding == "" {
+		size = min(r.ContentLength+1, firstBuffer) // the last byte finds the end
 	}
 	src := &source{r: http.MaxBytesReader(w, r.Body, max)}
-	err := unpack(&body, src, coding, max, mem)
+	body, err := unpack(src, coding, size, max, mem)
 	if src.err != nil {
 		err, coding = src.err, ""
 	}
@@ -59,13 +55,33 @@ func readBody(w http.ResponseWriter, r *http.Request, max int64, mem *share) ([]
 		return nil, unreadable(err, coding, max)
 	}
 	http.NewResponseController(w).SetReadDeadline(time.Time{}) // errors as in ServeHTTP
-	return built(&body), nil
+	return body, nil
 }
 
-// built returns the bytes of a body, which nothing writes to, without a copy.
-func built(body *strings.Builder) []byte {
-	text := body.String()
-	return unsafe.Slice(unsafe.StringData(text), len(text))
+// readAll reads r to the end into memory of size bytes, which doubles when it is full.
+func readAll(r io.Reader, size int64) ([]byte, error) {
+	body := uncleared(int(size))
+	for {
+		if len(body) == cap(body) {
+			body = append(uncleared(2*cap(body)), body...)
+		}
+		n, err := r.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		if err != nil {
+			if err == io.EOF {
+				err = nil
+			}
+			return body, err
+		}
+	}
+}
+
+// uncleared returns an empty slice with room for n bytes. Unlike make, it does not clear the memory.
+func uncleared(n int) []byte {
+	var b strings.Builder
+	b.Grow(n)
+	b.WriteByte(0)
+	return unsafe.Slice(unsafe.StringData(b.String()), b.Cap())[:0]
 }
 
 // An accounted reads a body without its compression, takes memory for it, and limits the ratio of the compression.
@@ -113,52 +129,35 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A doubling is a strings.Builder that doubles its memory when it is full. By itself, a large one grows by a quarter, so that
-// a body of unknown length is copied and allocated several times.
-type doubling struct{ *strings.Builder }
-
-// Write implements io.Writer.
-func (d doubling) Write(p []byte) (int, error) {
-	if d.Cap()-d.Len() < len(p) {
-		d.Grow(len(p))
-	}
-	return d.Builder.Write(p)
-}
-
-// unpack decompresses src into body, up to max bytes.
-func unpack(body *strings.Builder, src *source, coding string, max int64, mem *share) error {
+// unpack decompresses src, up to max bytes. It begins with memory for size bytes.
+func unpack(src *source, coding string, size, max int64, mem *share) ([]byte, error) {
 	plain := &accounted{r: src, mem: mem}
 	switch coding {
 	case "", "identity":
 	case "gzip", "x-gzip":
 		z, err := gzip.NewReader(src)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		plain.r, plain.src = z, src
 	case "zstd":
 		z, err := zstd.NewReader(src, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderLowmem(true))
 		if err != nil {
-			return err
+			return nil, err
 		}
 		defer z.Close()
 		plain.r, plain.src = z, src
 	default:
-		return &apierr.Error{
+		return nil, &apierr.Error{
 			Why: event.Invalid, Status: http.StatusUnsupportedMediaType,
 			Message: "The body of your request is compressed in a way that is not offered: use gzip, zstd or none.",
 		}
 	}
-	chunk, _ := chunks.Get().(*[chunkSize]byte)
-	if chunk == nil {
-		chunk = new([chunkSize]byte)
-	}
-	defer chunks.Put(chunk)
-	n, err := io.CopyBuffer(doubling{body}, io.LimitReader(plain, max+1), chunk[:])
-	if err == nil && n > max {
+	body, err := readAll(io.LimitReader(plain, max+1), size)
+	if err == nil && int64(len(body)) > max {
 		err = apierr.TooLarge(max)
 	}
-	return err
+	return body, err
 }
 
 // unreadable returns the error that the client gets for err.

@@ -14,7 +14,6 @@ import (
 	"net"
 	"net/http"
 	"runtime/debug"
-	"strings"
 	"sync"
 	"time"
 
@@ -276,11 +275,10 @@ type message struct {
 // read reads a message from a connection and returns its text. It must arrive within Options.BodyTimeout.
 func (m *message) read(r io.Reader, s *socket) ([]byte, error) {
 	defer time.AfterFunc(s.g.opt.BodyTimeout, func() { s.raw.Close() }).Stop()
-	var body strings.Builder
-	if err := unpack(&body, &source{r: r}, "", s.g.opt.MaxBody, &m.memory); err != nil {
+	text, err := unpack(&source{r: r}, "", unknownSize, s.g.opt.MaxBody, &m.memory)
+	if err != nil {
 		return nil, err
 	}
-	text := built(&body)
 	m.rest.Reset(text)
 	return text, nil
 }
