@@ -65,8 +65,11 @@ func (t *History) Next(r *block.Request, o *CompareOptions) Divergence {
 		m = new(scratch)
 	}
 	defer m.giveBack()
-	w := walk{rules: DefaultRules(), old: t.marks, was: -1, part: -1}
-	w.marks = make([]mark, 0, min(len(t.marks)+16, maxMarks))
+	w := walk{old: t.marks, was: -1, part: -1}
+	if n := min(len(t.marks)+16, maxMarks); cap(m.marks) < n || cap(m.marks) > 2*n {
+		m.marks = make([]mark, 0, n)
+	}
+	w.marks = m.marks[:0]
 	names := make([]uint64, 0, min(len(r.Tools()), maxTools))
 	turns, origins := r.Turns(), codec.OriginsOf(r)
 	if split := codec.SplitInstructions(turns); len(split) != len(turns) {
@@ -105,12 +108,14 @@ func (t *History) Next(r *block.Request, o *CompareOptions) Divergence {
 		c.b = segments(r, c.prompt, true)
 	}
 	br := w.result(t, &c, names)
+	m.marks = t.marks
 	t.marks, t.total, t.tools = w.marks, w.end, names
 	return br
 }
 
-// scratch is memory for the segments of one turn.
+// scratch is memory for the segments of one turn and the marks of a prompt.
 type scratch struct {
+	marks  []mark
 	list   []segment
 	joined []byte
 }
@@ -131,7 +136,6 @@ func (m *scratch) giveBack() {
 
 // walk marks a prompt and compares it with old marks.
 type walk struct {
-	rules Rules
 	old   []mark
 	next  int // in old
 	marks []mark
@@ -209,7 +213,7 @@ func lasting(list []block.Block) bool {
 func (w *walk) segment(g *segment) {
 	text, off := g.text, 0
 	for first := true; first || len(text) > 0; first = false {
-		n := w.pieceLen(g, off)
+		n := pieceLen(g, off)
 		p := piece{
 			segment: int32(w.index), off: int32(off), n: int32(n), kind: g.kind, role: g.role, opens: g.opens, last: n == len(text),
 			sum: maphash.String(historySeed, text[:n]), // faster than a maphash.Hash
@@ -243,7 +247,7 @@ func (w *walk) step(p *piece, index int) {
 
 // pieceLen returns the length of the piece of a segment's text at off. The result depends on at most lookAhead bytes
 // after the piece.
-func (w *walk) pieceLen(g *segment, off int) int {
+func pieceLen(g *segment, off int) int {
 	text := g.text[off:]
 	n := min(len(text), maxPiece)
 	if n > headPiece && (g.kind == toolSegment || g.kind == systemSegment) {
@@ -260,7 +264,7 @@ func (w *walk) pieceLen(g *segment, off int) int {
 		start = lineEnd(text[:n], 0)
 	}
 	for ; start < n; start = lineEnd(text[:n], start) {
-		if !w.labelled(text[start:min(len(text), start+lookAhead)], where) {
+		if !labelled(text[start:min(len(text), start+lookAhead)], where) {
 			continue
 		}
 		if start == 0 {
@@ -271,17 +275,34 @@ func (w *walk) pieceLen(g *segment, off int) int {
 	return n
 }
 
-// labelled reports whether a line that starts with head may be a fragment.
-func (w *walk) labelled(head string, where where) bool {
-	head = strings.TrimPrefix(strings.TrimLeft(head, " \t"), "- ")
-	for i := range w.rules {
-		r := &w.rules[i]
-		if r.Where&where != 0 && r.Line != "" && r.End == "" && strings.HasPrefix(head, r.Line) ||
-			where == inSystem && r.Label != "" && strings.HasPrefix(head, r.Label) {
-			return true
+// lineStart is the start of lines that may be fragments.
+type lineStart struct {
+	text  string
+	where where
+}
+
+// lineStarts has the starts of lines that the default rules match or that Relocate writes, by their first byte.
+var lineStarts = sync.OnceValue(func() (list [256][]lineStart) {
+	add := func(text string, where where) {
+		if text != "" {
+			list[text[0]] = append(list[text[0]], lineStart{text, where})
 		}
 	}
-	return false
+	for _, r := range DefaultRules() {
+		if r.End == "" {
+			add(r.Line, r.Where)
+		}
+		add(r.Label, inSystem)
+	}
+	return list
+})
+
+// labelled reports whether a line that starts with head may be a fragment.
+func labelled(head string, where where) bool {
+	head = strings.TrimPrefix(strings.TrimLeft(head, " \t"), "- ")
+	return head != "" && slices.ContainsFunc(lineStarts()[head[0]], func(l lineStart) bool {
+		return l.where&where != 0 && strings.HasPrefix(head, l.text)
+	})
 }
 
 // mark ends a piece: it compares it with the old marks and may add a mark.
@@ -421,8 +442,8 @@ func (c *comparer) fragment(br *Divergence, w *walk, g *segment) bool {
 	if g.where() == 0 {
 		return false
 	}
-	s := scanner{rules: w.rules, where: g.where()}
-	end := off + w.pieceLen(g, off)
+	s := scanner{rules: DefaultRules(), where: g.where()}
+	end := off + pieceLen(g, off)
 	var r *rule
 	if f, ok := s.at(g.text, off, lineEnd(g.text, off)); ok && f.rule.End == "" {
 		r = f.rule
