@@ -75,6 +75,7 @@ type entry struct {
 	messages, tools []*jsonval.Part // as walked
 	walked          *chat.Walked    // of messages; nil if they cannot be taken over without being walked
 	fitted          []*jsonval.Part // messages as Fit changed them, if it did
+	printed         bool            // Fit found nothing to change
 	keep            any             // of the template
 	kept            int             // bytes that it takes
 
@@ -464,7 +465,12 @@ func (m *Model) renderParts(t valueTemplate, turn *Turn, req *block.Request, out
 		return false, nil
 	}
 	next.messages, next.tools, next.fitted = messages, tools, nil
-	fitted, notes := t.FitParts(&m.caps, messages)
+	printed := 0
+	if before.printed {
+		printed = same(before.messages, messages)
+	}
+	fitted, notes := t.FitParts(&m.caps, messages, printed)
+	next.printed = fitted == nil
 	if out.changed(notes) {
 		out.values = fitted
 		next.fitted = jsonval.Keep(fitted, before.fitted)

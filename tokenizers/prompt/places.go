@@ -109,11 +109,15 @@ func (p *Prompt) Tokens(tok *tokenizers.Tokenizer, marks []Mark, ids []uint32, c
 	single := 0 // the ids before this one are decoded one by one
 	var text []byte
 	inBlocks := tok == p.model.tok && p.model.blocks
-	if n := len(ids) - decodeBlock; inBlocks && n > 0 { // the marks of a conversation are near its end
-		text = tok.AppendDecode(text[:0], ids[n:], false)
+	for n := decodeBlock / 4; inBlocks && n <= decodeBlock && n < len(ids) && len(marks) > 0; n *= 4 { // the marks of a conversation are near its end
+		text = tok.AppendDecode(text[:0], ids[len(ids)-n:], false)
 		at := len(p.Text) - len(text)
-		if at >= 0 && at < len(p.Text) && p.Text[at:] == string(text) && utf8.RuneStart(p.Text[at]) && (len(cuts) == 0 || cuts[len(cuts)-1].Bytes <= at) {
-			cuts = append(slices.Clip(cuts), cache.Prefix{Bytes: at, Tokens: n})
+		if at <= 0 || p.Text[at:] != string(text) || !utf8.RuneStart(p.Text[at]) || len(cuts) > 0 && cuts[len(cuts)-1].Bytes > at {
+			break
+		}
+		if at <= marks[len(marks)-1].Byte {
+			cuts = append(slices.Clip(cuts), cache.Prefix{Bytes: at, Tokens: len(ids) - n})
+			break
 		}
 	}
 	for n := 0; n < len(ids) && k < len(marks); n++ {
@@ -224,9 +228,9 @@ func elementOf(path string) element {
 	}
 	e.message, s = number(s)
 	s = strings.TrimPrefix(s, ".")
-	end := strings.IndexAny(s, ".[")
-	if end < 0 {
-		end = len(s)
+	end := 0
+	for end < len(s) && s[end] != '.' && s[end] != '[' {
+		end++
 	}
 	e.member, e.rest = s[:end], s[end:]
 	if s, ok := strings.CutPrefix(e.rest, "["); ok {
@@ -249,9 +253,9 @@ func (p *place) key() key { return key{p.Tool, p.Message, p.Member, p.Index} }
 type locator struct {
 	p        *Prompt
 	fitted   []place // nil if Fit changed nothing and the places of p apply
-	latest   []int32 // for each span, the highest index of a non-system message in the spans before it
 	messages []group // the spans of the first printing of each message
 	tools    []group
+	others   group         // of messages without a place, which are after those with one
 	spans    map[key][]int // indexes of the spans in these groups, for indexed ones
 	starts   map[key][]int // results of align
 }
@@ -259,11 +263,12 @@ type locator struct {
 // group is a range [from, to) of spans that print a message or a tool, and others that print neither.
 type group struct {
 	from, to int32
+	shown    int32 // the first span of the message, in any printing, that is not system text, plus 1; 0 if there is none
 	indexed  bool
 }
 
 func (p *Prompt) locator() *locator {
-	l := &locator{p: p, latest: make([]int32, len(p.Spans)+1), spans: make(map[key][]int)}
+	l := &locator{p: p, spans: make(map[key][]int)}
 	if p.values != nil || p.fitted != nil {
 		p.complete()
 		l.fitted = p.fit()
@@ -281,31 +286,30 @@ func (p *Prompt) locator() *locator {
 		}
 	}
 	l.messages, l.tools = make([]group, messages), make([]group, tools)
-	l.latest[0] = -1
-	var last *group // nil for a repetition, after another message or tool, and for what has no place
+	at := &l.others
+	var last *group // at; nil for a repetition, after another message or tool, and for what has no place
 	var e element
 	prefix := "" // of the last path: messages[2]
 	tool, message := -1, -1
 	for i := range p.Spans {
 		s := &p.Spans[i]
-		l.latest[i+1] = l.latest[i]
 		if prefix == "" || !strings.HasPrefix(s.Path, prefix) {
 			e = elementOf(s.Path)
 			prefix = s.Path[:strings.IndexByte(s.Path, ']')+1]
-		}
-		if e.message >= 0 && s.Kind != "system" {
-			l.latest[i+1] = max(l.latest[i+1], int32(e.message))
 		}
 		if e.tool < 0 && e.message < 0 {
 			continue
 		}
 		if e.tool != tool || e.message != message {
 			tool, message = e.tool, e.message
-			if last = l.group(tool, message); last != nil && last.to > 0 {
-				last = nil
-			} else if last != nil {
+			at = cmp.Or(l.group(tool, message), &l.others)
+			if last = nil; at != &l.others && at.to == 0 {
+				last = at
 				last.from = int32(i)
 			}
+		}
+		if message >= 0 && at.shown == 0 && s.Kind != "system" {
+			at.shown = int32(i + 1)
 		}
 		if last != nil {
 			last.to = int32(i + 1)
@@ -421,7 +425,8 @@ func (l *locator) end(i int) (int, string) {
 	}
 	// n is the number of spans that begin before end.
 	n := sort.Search(len(l.p.Spans), func(i int) bool { return l.p.Spans[i].Start >= end })
-	if int(l.latest[n]) > p.Message {
+	before := func(g group) bool { return g.shown > 0 && int(g.shown) <= n }
+	if before(l.others) || slices.ContainsFunc(l.messages[min(p.Message+1, len(l.messages)):], before) {
 		return 0, "the template prints the block after later ones"
 	}
 	return end, ""

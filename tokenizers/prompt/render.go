@@ -142,7 +142,7 @@ func (m *Model) renderOnce(req *block.Request, now time.Time, turn *Turn, repair
 // valueTemplate is implemented by the templates of package template, but not by others, which may wrap them.
 type valueTemplate interface {
 	FitValues(c *template.Capabilities, messages []jsonval.Value) (fitted []jsonval.Value, notes []string)
-	FitParts(c *template.Capabilities, messages []*jsonval.Part) (fitted []jsonval.Value, notes []string)
+	FitParts(c *template.Capabilities, messages []*jsonval.Part, printed int) (fitted []jsonval.Value, notes []string)
 	RenderValues(req template.Request, messages, tools []jsonval.Value) (*template.Prompt, error)
 }
 

@@ -11,7 +11,7 @@ import (
 // The templates of this package have three further methods, which package prompt calls through an interface of its own:
 //
 //	FitValues(c *Capabilities, messages []jsonval.Value) (fitted []jsonval.Value, notes []string)
-//	FitParts(c *Capabilities, messages []*jsonval.Part) (fitted []jsonval.Value, notes []string)
+//	FitParts(c *Capabilities, messages []*jsonval.Part, printed int) (fitted []jsonval.Value, notes []string)
 //	RenderValues(req Request, messages, tools []jsonval.Value) (*Prompt, error)
 //
 // They are Fit, twice, and Render for a conversation that is not JSON. Messages and Tools of the request are ignored. All but ChatML
@@ -64,52 +64,57 @@ type fitting struct{}
 
 // FitValues is [Fit] for messages that are objects. If no change is needed, it returns the same slice.
 func (fitting) FitValues(c *Capabilities, messages []jsonval.Value) (fitted []jsonval.Value, notes []string) {
-	if c.prints(len(messages), func(i int) *jsonval.Value { return &messages[i] }) {
+	if c.prints(len(messages), 0, func(i int) *jsonval.Value { return &messages[i] }) {
 		return messages, nil
 	}
 	return fit(messages, c)
 }
 
-// FitParts is FitValues for parts. It returns nil if no change is needed.
-func (fitting) FitParts(c *Capabilities, messages []*jsonval.Part) (fitted []jsonval.Value, notes []string) {
-	if c.prints(len(messages), func(i int) *jsonval.Value { return &messages[i].Value }) {
+// FitParts is FitValues for parts. It returns nil if no change is needed. An earlier call returned nil for a conversation
+// that began with the first messages, as many as printed.
+func (fitting) FitParts(c *Capabilities, messages []*jsonval.Part, printed int) (fitted []jsonval.Value, notes []string) {
+	if c.prints(len(messages), printed, func(i int) *jsonval.Value { return &messages[i].Value }) {
 		return nil, nil
 	}
 	return fit(jsonval.Values(messages), c)
 }
 
 // prints reports whether the template prints the n messages that at returns as they are. It may report false if Fit changes
-// nothing.
-func (c *Capabilities) prints(n int, at func(i int) *jsonval.Value) bool {
+// nothing. It is known that the first messages, as many as known, are printed.
+func (c *Capabilities) prints(n, known int, at func(i int) *jsonval.Value) bool {
 	var begun, user, turn bool // there was a message of another role than system, of the user, or one that is not a system message
 	last, calls := "", false   // of the message before
 	for i := range n {
+		if i < known-1 && user && turn {
+			continue // of these messages, nothing else counts
+		}
 		m := at(i)
 		role := m.Get("role").Str
 		called := role == "assistant" && len(m.Get("tool_calls").List) > 0
-		switch role {
-		case "developer":
+		switch {
+		case i < known:
+		case role == "developer":
 			if !c.developer {
 				return false
 			}
-		case "system":
+		case role == "system":
 			if begun && !c.systemAt(last) || !begun && !c.system || !begun && !c.systemMiddle && i > 0 {
 				return false
 			}
-		case "assistant":
+		case role == "assistant":
 			if called && !c.toolCalls && !c.flatCalls || last == role && !c.consecutiveAssistants && !calls || !turn && !c.assistantFirst {
 				return false
 			}
-		case "user":
+		case role == "user":
 			if last == role && !c.consecutiveUsers {
 				return false
 			}
-			user = true
-		case "tool", "function":
+		case role == "tool" || role == "function":
 			if !c.toolRole {
 				return false
 			}
 		}
+		user = user || role == "user"
 		begun, turn = begun || role != "system", turn || role != "system"
 		last, calls = role, called
 	}

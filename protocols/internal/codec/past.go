@@ -24,6 +24,9 @@ type past struct {
 	room func(n int) []block.Block // Reader.Room
 }
 
+// turnRoom is the number of blocks for which there is room after those of an earlier request.
+const turnRoom = 16
+
 // from sets the earlier request. Strings with escapes are shared with it. Its memory for them is not: if it is more than
 // twice the new body, the strings are read again, so that a request never refers to much more memory than its body's
 // size. Then it returns false.
@@ -37,7 +40,7 @@ func (r *Reader) from(earlier *Past, doc *jsonscan.Doc) bool {
 	}
 	r.arena.Reserve(earlier.Copies.Fresh())
 	if n := len(earlier.Blocks); n > 0 {
-		r.slab = make([]block.Block, min(int(earlier.Blocks[n-1]), earlier.Copies.Values()/2)+4)
+		r.slab = make([]block.Block, min(int(earlier.Blocks[n-1]), earlier.Copies.Values()/2)+turnRoom)
 	}
 	return true
 }
