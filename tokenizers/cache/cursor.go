@@ -64,19 +64,20 @@ type run struct {
 	trusted bool
 }
 
-// same reports whether the next n bytes have the provenance of runs, nil for all trusted.
-func (c cursor) same(n int, runs []run) bool {
+// skip returns the cursor after the next n bytes. It reports false unless they have the provenance of runs, nil for all
+// trusted.
+func (c cursor) skip(n int, runs []run) (cursor, bool) {
 	for at := 0; at < n; {
 		seg := &c.segs[0]
 		k := min(len(seg.Text)-c.off, n-at)
 		at += k
 		if runs == nil {
 			if !seg.Trusted {
-				return false
+				return c, false
 			}
 		} else {
 			if seg.Trusted != runs[0].trusted || at > runs[0].end {
-				return false
+				return c, false
 			}
 			if at == runs[0].end {
 				runs = runs[1:]
@@ -84,7 +85,7 @@ func (c cursor) same(n int, runs []run) bool {
 		}
 		c.advance(k)
 	}
-	return true
+	return c, true
 }
 
 // appendSegments appends the segments of the next n bytes.

@@ -107,11 +107,9 @@ func (c cursor) enter(leaf *trie) (*node, cursor) {
 
 // after returns the cursor after n, whose text is at c, if it has the same provenance and n is also a cut point here.
 func (c cursor) after(n *node) (next cursor, ok bool) {
-	if !c.same(len(n.text), n.runs) {
+	if next, ok = c.skip(len(n.text), n.runs); !ok {
 		return c, false
 	}
-	next = c
-	next.advance(len(n.text))
 	follows := -1
 	if next.left > 0 {
 		follows = int(byte(next.symbol()))
