@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -72,6 +73,15 @@ func newFleet(o *Options, m *Model) (*fleet, error) {
 		transport.MaxIdleConnsPerHost = 64
 		transport.DisableCompression = true // compression delays streams
 		transport.ReadBufferSize = 16 << 10 // the output of a read leaves in one write
+		if dial := transport.DialContext; dial != nil {
+			transport.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+				c, err := dial(ctx, network, addr)
+				if err != nil {
+					return nil, err
+				}
+				return engineConn{c}, nil
+			}
+		}
 		rt, idle = transport, transport.CloseIdleConnections
 	}
 	if o.Tracer != nil {

@@ -35,7 +35,6 @@ type stages struct {
 	workers   []worker
 	histories map[string]*preamble.History
 	memo      *prompt.Memo
-	chunk     []byte  // through which bodies are read
 	body      *[]byte // of a request to an engine
 	tokens    int     // of the last prompt
 	cached    int     // of these, tokens that its worker held
@@ -43,7 +42,7 @@ type stages struct {
 
 // newStages returns stages without any history. body is the memory of the bodies of earlier ones: the gateway reuses it.
 func newStages(model *prompt.Model, signer *replay.Signer, body *[]byte) (*stages, error) {
-	s := &stages{model: model, signer: signer, router: router.New(index.New(blockSize, nil), &router.Options{}), histories: map[string]*preamble.History{}, memo: prompt.NewMemo(0), body: body, chunk: make([]byte, 32<<10)}
+	s := &stages{model: model, signer: signer, router: router.New(index.New(blockSize, nil), &router.Options{}), histories: map[string]*preamble.History{}, memo: prompt.NewMemo(0), body: body}
 	var err error
 	if s.target, err = intent.NewTarget("vllm", ""); err != nil {
 		return nil, err
@@ -91,9 +90,10 @@ func (s *stages) take(v *conversation, k int, m *meter) ([]cost, error) {
 	var ticket *router.Ticket
 	step(0, func() error {
 		var text strings.Builder
-		text.Grow(int(r.ContentLength))
-		_, err := io.CopyBuffer(&text, http.MaxBytesReader(nil, r.Body, 64<<20), s.chunk)
-		body = unsafe.Slice(unsafe.StringData(text.String()), text.Len())
+		text.Grow(int(r.ContentLength) + 1)
+		text.WriteByte(0)
+		body = unsafe.Slice(unsafe.StringData(text.String()), r.ContentLength)
+		_, err := io.ReadFull(http.MaxBytesReader(nil, r.Body, 64<<20), body)
 		return err
 	})
 	step(1, func() (err error) {
