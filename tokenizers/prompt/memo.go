@@ -320,15 +320,23 @@ func (m *Memo) remove(e *entry) {
 func (m *Memo) Trim() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for n := m.recent.Back(); n != nil && n.Value.(*entry).age < m.age; {
+	m.age++
+	done := 0
+	for n := m.recent.Back(); n != nil && n.Value.(*entry).age < m.age-1; {
 		e := n.Value.(*entry)
 		n = n.Prev()
-		if !e.trimmed() {
+		if e.node != nil && !e.trimmed() {
 			m.trim(e)
 		}
+		if done++; done%trimAtOnce == 0 { // requests may continue; if n is removed meanwhile, the rest is left to the next call
+			m.mu.Unlock()
+			m.mu.Lock()
+		}
 	}
-	m.age++
 }
+
+// trimAtOnce is the number of entries that Trim looks at while requests wait: about a millisecond.
+const trimAtOnce = 250
 
 // trim puts the rest of an entry in its place, if it has calls. Otherwise the rest is added when it has some.
 func (m *Memo) trim(e *entry) {
