@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/maypok86/otter/v2"
 
@@ -160,8 +161,10 @@ func (c *call) engineHints(ctx context.Context, e *engine) intent.Out {
 	return out
 }
 
-// maxHistories limits the number of sessions that are remembered, in at most 64 KiB each.
-const maxHistories = 1024
+const (
+	maxHistories = 1024             // sessions that are remembered, in at most 64 KiB each
+	historyFor   = 10 * time.Minute // after their last request
+)
 
 // histories holds the last prompt of recently used sessions. It is safe for concurrent use by multiple goroutines.
 type histories struct {
@@ -174,6 +177,7 @@ type historyKey struct{ tenant, salt, session string }
 type history struct {
 	mu sync.Mutex
 	preamble.History
+	used time.Time
 }
 
 func newHistories() (*histories, error) {
@@ -186,9 +190,22 @@ func newHistories() (*histories, error) {
 
 // next compares a request with the previous one of its session and replaces it.
 func (t *histories) next(k historyKey, r *block.Request, o *preamble.CompareOptions) Prefix {
-	e, _ := t.cache.ComputeIfAbsent(k, func() (*history, bool) { return new(history), false })
+	e, _ := t.cache.ComputeIfAbsent(k, func() (*history, bool) { return &history{used: time.Now()}, false })
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.used = time.Now()
 	d := e.Next(r, o)
 	return Prefix{Known: d.A.Bytes > 0, Divergence: d}
+}
+
+// trim removes the sessions that were not used for historyFor.
+func (t *histories) trim(now time.Time) {
+	for k, e := range t.cache.All() {
+		e.mu.Lock()
+		over := now.Sub(e.used) > historyFor
+		e.mu.Unlock()
+		if over {
+			t.cache.Invalidate(k)
+		}
+	}
 }

@@ -19,6 +19,7 @@ func (g *Gateway) trim() {
 			return
 		case now := <-tick.C:
 			g.memo.Trim()
+			g.histories.trim(now)
 			for _, d := range g.deployments {
 				if !d.managed() {
 					d.families.model.Cache().Trim()

@@ -16,13 +16,16 @@ import (
 	"github.com/weft-go/weft/protocols/wire"
 )
 
-// TestTrim checks that the memory of a conversation that is not used is released within two minutes, and the router's
-// expectations of the engines' caches when they end, although no further request arrives.
+// TestTrim checks that the memory of a conversation that is not used is released within two minutes, the router's
+// expectations of the engines' caches when they end, although no further request arrives, and later what remains of the session.
 func TestTrim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stub{answer: func(string, *http.Request) (*http.Response, error) { return answerOf(200, whole), nil }}
 		model := hermesModel()
-		g := stubbed(t, 1, s, func(o *serve.Options) { o.Prompts, o.Engines[0].Kind = model, upstream.VLLM{} })
+		var last serve.Record
+		g := stubbed(t, 1, s, func(o *serve.Options) {
+			o.Prompts, o.Engines[0].Kind, o.OnDone = model, upstream.VLLM{}, func(r serve.Record) { last = r }
+		})
 		defer g.Close()
 		body, err := json.Marshal(apiCases[0].body("go", true))
 		require.NoError(t, err)
@@ -31,8 +34,9 @@ func TestTrim(t *testing.T) {
 		p, err := model.Render(req, time.Now())
 		require.NoError(t, err)
 
-		for range 4 {
-			require.Equal(t, 200, ask(t, g, apiCases[0], true).Code)
+		for i := range 4 {
+			require.Equal(t, 200, ask(t, g, apiCases[0], true, "X-Session-Id", "s").Code)
+			require.Equal(t, i > 0, last.Prefix.Known)
 			time.Sleep(50 * time.Second)
 			bytes, blocks := g.Kept()
 			require.Positive(t, bytes)
@@ -46,6 +50,10 @@ func TestTrim(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 		_, blocks = g.Kept()
 		require.Zero(t, blocks)
-		require.Equal(t, 200, ask(t, g, apiCases[0], true).Code)
+		require.Equal(t, 200, ask(t, g, apiCases[0], true, "X-Session-Id", "s").Code)
+		require.True(t, last.Prefix.Known)
+		time.Sleep(12 * time.Minute)
+		require.Equal(t, 200, ask(t, g, apiCases[0], true, "X-Session-Id", "s").Code)
+		require.False(t, last.Prefix.Known)
 	})
 }
