@@ -119,18 +119,20 @@ func loadVocab(fsys fs.FS, name string, data []byte) (*Tokenizer, error) {
 		return nil, err
 	}
 	class := strings.TrimSuffix(strings.TrimSuffix(set.Class, "Fast"), "Tokenizer")
+	source, field, named := configFile, "tokenizer_class", set.Class
 	if class == "" {
 		kind, err := modelType(fsys)
 		if err != nil {
 			return nil, err
 		}
+		source, field, named = "config.json", "model_type", kind
 		if class = vocabTypes[kind]; class == "" {
 			return refuse(name, "tokenizer_class", "the rules of this vocabulary: neither tokenizer_config.json names a known tokenizer_class nor config.json a known model_type (%q)", kind)
 		}
 	}
 	c, ok := vocabClasses[class]
 	if !ok || c.words != (name == wordsFile) {
-		return refuse(configFile, "tokenizer_class", "%q with %s; convert the model to tokenizer.json", set.Class, name)
+		return refuse(source, field, "%q with %s; convert the model to tokenizer.json", named, name)
 	}
 	if c.words && (set.Basic != nil && !*set.Basic || len(set.NeverAny) > 0) {
 		return refuse(configFile, "do_basic_tokenize", "a Bert tokenizer without basic tokenization or with never_split")

@@ -89,6 +89,7 @@ func TestVocabRefused(t *testing.T) {
 		{"no class", `vocab.json: tokenizer_class: unsupported: the rules of this vocabulary: neither tokenizer_config.json names a known tokenizer_class nor config.json a known model_type ("")`, map[string]string{"vocab.json": vocab, "merges.txt": ""}},
 		{"another class", `tokenizer_config.json: tokenizer_class: unsupported: "WhisperTokenizer" with vocab.json; convert the model to tokenizer.json`, map[string]string{"vocab.json": vocab, "merges.txt": "", "tokenizer_config.json": `{"tokenizer_class":"WhisperTokenizer"}`}},
 		{"class of other files", `tokenizer_config.json: tokenizer_class: unsupported: "BertTokenizer" with vocab.json; convert the model to tokenizer.json`, map[string]string{"vocab.json": vocab, "merges.txt": "", "tokenizer_config.json": bert}},
+		{"model type of other files", `config.json: model_type: unsupported: "bart" with vocab.txt; convert the model to tokenizer.json`, map[string]string{"vocab.txt": "a\n", "config.json": `{"model_type":"bart"}`}},
 		{"bad merge", "merges.txt: line 2: is not two tokens with a space between", map[string]string{"vocab.json": vocab, "merges.txt": "a b\nab\n", "tokenizer_config.json": gpt}},
 		{"unknown merge", `merges.txt: merges[0]: names "bc", which is not in the vocabulary`, map[string]string{"vocab.json": vocab, "merges.txt": "b c\n", "tokenizer_config.json": gpt}},
 		{"damaged vocabulary", "vocab.json: document: ends inside a string (offset 3)", map[string]string{"vocab.json": `{"a`, "merges.txt": "", "tokenizer_config.json": gpt}},

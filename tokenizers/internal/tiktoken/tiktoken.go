@@ -42,7 +42,7 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 // Parse reads a rank file. The ids of the table are the ranks. A line must hold base64 with padding, one space and a
-// decimal number; empty lines are skipped, as in tiktoken. Ranks may come in any order and with gaps, but neither a
+// decimal number; empty lines and tokens "=" are skipped, as in tiktoken. Ranks may come in any order and with gaps, but neither a
 // rank nor a token twice. Errors are [*Error]. Memory is bounded by a small multiple of the file's size and what the
 // largest rank asks for, at most 16 MB.
 func Parse(data []byte) (*vocab.Table, error) {
@@ -74,10 +74,15 @@ func Parse(data []byte) (*vocab.Table, error) {
 			return fail(nil, i, "is not base64") // the decoder would skip it
 		}
 		token, err := base64.StdEncoding.Strict().AppendDecode(b.Scratch(), code)
+		// Python decodes "=" to nothing. No text contains that token, the last one of Whisper's multilingual.tiktoken.
+		unused := string(code) == "="
+		if unused {
+			err = nil
+		}
 		if bad, ok := errors.AsType[base64.CorruptInputError](err); ok {
 			return fail(nil, min(int(bad), len(code)), "is not base64")
 		}
-		if len(token) == 0 {
+		if len(token) == 0 && !unused {
 			return fail(nil, 0, "is an empty token")
 		}
 		if len(token) > MaxToken {
@@ -89,6 +94,10 @@ func Parse(data []byte) (*vocab.Table, error) {
 		}
 		if rank > vocab.MaxID {
 			return fail(ErrLimit, len(code)+1, "rank %d, the limit is %d", rank, vocab.MaxID)
+		}
+		if unused {
+			at = next
+			continue
 		}
 		if err := b.Add(uint32(rank), token, true); err != nil {
 			return fail(nil, len(code)+1, "rank %d appears twice", rank)
