@@ -71,6 +71,7 @@ type config struct {
 	MaxMemoryMB    int            `yaml:"max_memory_mb"` // MiB
 	MaxBodyMB      int            `yaml:"max_body_mb"`   // MiB
 	Retries        int            `yaml:"retries"`
+	Preempt        bool           `yaml:"preempt"`         // requests without output give way to requests of a higher tier
 	Unconstrained  bool           `yaml:"unconstrained"`   // ignore demands on the form of the output that no engine enforces
 	HealthInterval float64        `yaml:"health_interval"` // seconds; 0 means no probes
 	EngineSilence  float64        `yaml:"engine_silence"`  // seconds after which a request fails whose engine sends nothing
@@ -379,6 +380,7 @@ func parse(args []string, stdout io.Writer) (*config, error) {
 	fs.IntVar(&c.MaxMemoryMB, "max-memory-mb", c.MaxMemoryMB, "memory for the bodies and output of all requests, in `MiB`")
 	fs.IntVar(&c.MaxBodyMB, "max-body-mb", c.MaxBodyMB, "size of a request body, in `MiB`")
 	fs.BoolVar(&c.Unconstrained, "unconstrained", false, "ignore what requests demand of the output (response_format, tool_choice required, …) where no engine can enforce it, instead of status 400")
+	fs.BoolVar(&c.Preempt, "preempt", false, "cancel requests without output when one of a higher tier needs their engine, and send them again later")
 	fs.IntVar(&c.Retries, "retries", c.Retries, "maximum `number` of further engines that get a request after an engine failed")
 	fs.Float64Var(&c.HealthInterval, "health-interval", c.HealthInterval, "`seconds` between probes of the engines' /health; 0 means no probes")
 	fs.Float64Var(&c.EngineSilence, "engine-silence", c.EngineSilence, "`seconds` after which a request fails if its engine sends nothing")

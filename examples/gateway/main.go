@@ -293,7 +293,7 @@ func (p *program) start(ctx context.Context, c *config) (_ *generation, err erro
 		PriorityIs: c.PriorityIs, Signer: p.signer, KeepAlive: seconds(c.KeepAlive), Logger: p.log,
 		Hosts: c.Hosts, Origins: c.Origins, MaxRequests: c.MaxRequests, MaxQueue: c.MaxQueue, QueueTimeout: max(1, seconds(c.QueueTimeout)),
 		MaxMemory: int64(c.MaxMemoryMB) << 20, MaxBody: int64(c.MaxBodyMB) << 20,
-		Unconstrained: c.Unconstrained, Retries: cmp.Or(c.Retries, -1), HealthInterval: cmp.Or(seconds(c.HealthInterval), -1), EngineSilence: max(1, seconds(c.EngineSilence)),
+		Preempt: c.Preempt, Unconstrained: c.Unconstrained, Retries: cmp.Or(c.Retries, -1), HealthInterval: cmp.Or(seconds(c.HealthInterval), -1), EngineSilence: max(1, seconds(c.EngineSilence)),
 	}
 	if c.Metrics != "off" {
 		p.metrics.watch(&opt)

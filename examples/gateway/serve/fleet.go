@@ -207,7 +207,18 @@ var (
 func (f *fleet) place(ctx context.Context, req *router.Request) (*placement, error) {
 	begun := time.Now()
 	t, err := f.router.Offer(req, begun)
-	took := time.Since(begun)
+	return f.await(ctx, t, err, time.Since(begun))
+}
+
+// replace is like place, for a request that was placed and is preempted.
+func (f *fleet) replace(ctx context.Context, t *router.Ticket, req *router.Request) (*placement, error) {
+	begun := time.Now()
+	err := t.Requeue(req, begun)
+	return f.await(ctx, t, err, time.Since(begun))
+}
+
+// await waits until a request is placed, unless the router has returned an error. took is the time that it has taken.
+func (f *fleet) await(ctx context.Context, t *router.Ticket, err error, took time.Duration) (*placement, error) {
 	if err == nil && t.Decision() == nil {
 		ctx, cancel := context.WithTimeoutCause(ctx, f.patience, busy(errQueueWait))
 		defer cancel()

@@ -10,6 +10,7 @@ import (
 	"math"
 	"net/http"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/weft-go/weft/examples/engine/upstream"
@@ -106,6 +107,8 @@ type call struct {
 	over    bool // the tracer knows of its end
 	events  []event.Event
 	out     output
+
+	preempted atomic.Bool // the router needs the engine for a request of a higher tier
 }
 
 // A choice decodes one of the outputs for a request.
@@ -445,21 +448,52 @@ func (c *call) encoder() *wire.Encoder {
 	return c.api.NewEncoder(c.req, opt)
 }
 
+// attempt sends the request to the chosen engine and its output to c.out. The router may preempt it before the first output.
+func (c *call) attempt(ctx context.Context) (fault, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	c.preempted.Store(false)
+	if c.g.opt.Preempt && !c.managed() {
+		c.place.ticket.Preemptible(func() {
+			c.preempted.Store(true)
+			cancel()
+		})
+	}
+	fault, err = c.backend.receive(ctx)
+	c.judge(ctx, fault)
+	return fault, err
+}
+
+var errPreempted = errors.New("serve: preempted by a request of a higher tier")
+
+// yield places a preempted request again.
+func (c *call) yield(ctx context.Context) error {
+	c.g.opt.Logger.Info("request preempted", "request", c.id, "engine", c.rec.Worker)
+	p, err := c.fleet.replace(ctx, c.place.ticket, &c.route)
+	if err == nil {
+		c.on(ctx, p)
+	}
+	return err
+}
+
 // pump decodes the engine's output and sends the events. It flushes them before it waits for more output. The caller
 // must flush what remains, also after an error. If an engine fails before the client has some of its output, pump tries
 // another one.
 func (c *call) pump(ctx context.Context) error {
 	c.listen(ctx)
 	for {
-		fault, err := c.backend.receive(ctx)
-		c.judge(ctx, fault)
+		fault, err := c.attempt(ctx)
 		if err == nil && fault == nil {
 			break
 		}
 		if err == nil {
 			err = fault
 		}
-		if fault == nil || !c.again(ctx, err) {
+		if c.preempted.Load() {
+			if err := c.yield(ctx); err != nil {
+				return err
+			}
+		} else if fault == nil || !c.again(ctx, err) {
 			return err
 		}
 		start, err := c.backend.open()
@@ -580,12 +614,15 @@ func (c tokenBackend) advance(ch *choice, st *upstream.Step) (cut bool, err erro
 		c.g.opt.Logger.Warn("engine exceeds max_tokens", "request", c.id, "engine", c.rec.Worker)
 		cut, st.Finish, st.Stop = true, event.Length, ""
 	}
+	if c.rec.FirstByte == 0 && (len(st.Text) > 0 || len(st.IDs) > 0) {
+		c.place.ticket.FirstToken(time.Now())
+		if c.preempted.Load() {
+			return false, errPreempted
+		}
+		c.rec.FirstByte = time.Since(c.begun)
+	}
 	if err := c.produced(len(st.Text)); err != nil {
 		return cut, err
-	}
-	if c.rec.FirstByte == 0 && (len(st.Text) > 0 || len(st.IDs) > 0) {
-		c.rec.FirstByte = time.Since(c.begun)
-		c.place.ticket.FirstToken(time.Now())
 	}
 	c.pace.add(st)
 	c.decode(ch.dec, st)

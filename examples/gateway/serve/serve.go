@@ -128,6 +128,9 @@ type Options struct {
 	// Retries is the maximum number of further engines that get a request whose engine failed before the client had
 	// output; 0 means 1, and a negative value none. All requests together have a budget of one retry for ten requests.
 	Retries int
+	// Preempt makes requests without output give way to requests of a higher intent.Intent.Tier: the request to the engine is canceled,
+	// and sent again later. It is for engines that run requests in the order of arrival.
+	Preempt bool
 	// HealthInterval is the time between probes of the engines' /health; 0 means 5 s. If negative, there are no probes,
 	// and engines that were ejected stay so.
 	HealthInterval time.Duration
