@@ -259,6 +259,14 @@ func (f *fleet) placed(t *router.Ticket, took time.Duration) *placement {
 	return &placement{engine: f.engines[t.Decision().Worker], ticket: t, took: took}
 }
 
+// slots returns the number of requests that all engines together may have at the same time.
+func (f *fleet) slots() (n int) {
+	for _, w := range f.router.Workers() {
+		n += w.Engine.Slots
+	}
+	return n
+}
+
 // enlist tells the router which engines take requests: those that are not ejected, or, if all are, those that do not
 // contradict the configuration. f.mu must be held.
 func (f *fleet) enlist() {

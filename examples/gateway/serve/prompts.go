@@ -61,7 +61,7 @@ func (c *call) run(ctx context.Context) error {
 		}
 	}
 	var others sync.WaitGroup
-	for range min(len(c.siblings), maxParallel) - 1 {
+	for range min(len(c.siblings), maxParallel, c.fleet.slots()) - 1 { // more would only wait for each other
 		if !c.more() {
 			break
 		}

@@ -157,11 +157,16 @@ func TestPromptsFail(t *testing.T) {
 	failing.Store(true)
 	var mu sync.Mutex
 	running, most := 0, 0
+	var slow, first atomic.Int32 // prompts that reached an engine, and that must have before one fails
 	script := func(p vllm.Prompt) vllm.Reply {
 		switch {
 		case p.Text == "bad":
+			for slow.Load() < first.Load() {
+				time.Sleep(time.Millisecond)
+			}
 			return vllm.Reply{Text: "some output before it", Fail: vllm.Failure{Mode: vllm.ErrorLine, AfterTokens: 3}}
 		case p.Text == "slow":
+			slow.Add(1)
 			return vllm.Reply{Text: "some output before it", Fail: vllm.Failure{Mode: vllm.Stall, AfterTokens: 2}}
 		case p.Text == "once" && failing.CompareAndSwap(true, false):
 			return vllm.Reply{Fail: vllm.Failure{Mode: vllm.Refuse}}
@@ -173,9 +178,11 @@ func TestPromptsFail(t *testing.T) {
 	require.Equal(t, map[int]plainChoice{0: {Text: "fine", Finish: "stop"}, 1: {Text: "fine", Finish: "stop"}, 2: {Text: "fine", Finish: "stop"}}, got)
 	r.done(t, 3)
 
+	first.Store(2)
 	status, _, body := send(t, r.url+"/v1/completions", `{"model":"m","prompt":["slow","slow","bad"]}`)
 	require.Equal(t, 502, status, body)
 	require.Len(t, r.done(t, 6), 6)
+	first.Store(4)
 	status, _, body = send(t, r.url+"/v1/completions", `{"model":"m","stream":true,"prompt":["slow","bad","slow"]}`)
 	require.Equal(t, 200, status)
 	require.Contains(t, body, `"error"`)
@@ -194,6 +201,9 @@ func TestPromptsFail(t *testing.T) {
 	require.NoError(t, err)
 	_, err = resp.Body.Read(make([]byte, 1))
 	require.NoError(t, err)
+	for slow.Load() < 7 {
+		time.Sleep(time.Millisecond)
+	}
 	cancel()
 	resp.Body.Close()
 	for _, rec := range r.done(t, 12)[9:] {
@@ -201,7 +211,7 @@ func TestPromptsFail(t *testing.T) {
 	}
 	require.Zero(t, r.gateway.Status("").Running)
 
-	// Prompts take the places of requests that the key has left, and are never refused for that.
+	// Prompts take the places of requests that the key and the engine have left, and are never refused for that.
 	synctest.Test(t, func(t *testing.T) {
 		s := &stub{answer: func(string, *http.Request) (*http.Response, error) {
 			mu.Lock()
@@ -223,6 +233,13 @@ func TestPromptsFail(t *testing.T) {
 		require.Equal(t, 200, w.Code, w.Body)
 		require.Equal(t, 8, s.count(""))
 		require.Equal(t, 3, most)
+
+		most = 0
+		slots := stubbed(t, 1, s, func(o *serve.Options) { o.Engines[0].MaxRequests, o.QueueTimeout = 2, 1500*time.Millisecond })
+		defer slots.Close()
+		w = serveOne(t, slots, "/v1/completions", `{"model":"m","prompt":["a","b","c","d","e","f","g","h"]}`)
+		require.Equal(t, 200, w.Code, w.Body)
+		require.Equal(t, 2, most)
 	})
 }
 
