@@ -54,6 +54,7 @@ func (t *Ticket) Requeue(req *Request, now time.Time) error {
 	t.entry, t.worker, t.prefill = new(ledger.Entry), nil, nil
 	t.first, t.placedc, t.preempting = time.Time{}, nil, false
 	m.queue.Refund(&t.queued)
+	m.ready = slices.DeleteFunc(m.ready, func(o *Ticket) bool { return o == t })
 	m.decide(e, req, now)
 	t.err = r.admit(t, e, req, now)
 	r.dispatch(now) // for the place that it left
@@ -98,9 +99,11 @@ func (m *machine) makeRoom(t *Ticket, now time.Time) {
 	}
 	t.victim = nil
 	for i, w := range m.workers {
+		if len(w.preemptible) == 0 {
+			continue
+		}
 		free := m.view.Workers[i]
-		free.Engine.Slots = 0
-		if len(w.preemptible) == 0 || !free.Takes(t.request) {
+		if free.Engine.Slots = 0; !free.Takes(t.request) {
 			continue
 		}
 		for _, v := range w.preemptible {

@@ -88,6 +88,25 @@ func TestPreemptOnWorker(t *testing.T) {
 	require.Equal(t, map[string]int{"low": 3}, asked)
 }
 
+// Tick does not return a ticket for a place that it has left, but when it is placed again.
+func TestRequeueBeforeTick(t *testing.T) {
+	r := slots(t, 1, 1, nil)
+	first, second := offer(t, r, intent.Intent{}, start), offer(t, r, intent.Intent{}, start)
+	first.Finish(start, 0, 1)
+	require.NotNil(t, second.Decision())
+	require.NoError(t, second.Requeue(of(intent.Intent{}), start))
+	require.NotNil(t, second.Decision(), "at once")
+	placed, _ := r.Tick(start)
+	require.Empty(t, placed)
+	high := offer(t, r, intent.Intent{Tier: 1}, start)
+	require.NoError(t, second.Requeue(of(intent.Intent{}), start))
+	placed, _ = r.Tick(start)
+	require.Equal(t, []*router.Ticket{high}, placed)
+	high.Finish(start, 0, 1)
+	placed, _ = r.Tick(start)
+	require.Equal(t, []*router.Ticket{second}, placed)
+}
+
 // The order of the queue after requests were preempted is the one without that.
 func TestRequeueKeepsTheOrder(t *testing.T) {
 	order := func(preempted int) (order []string) {

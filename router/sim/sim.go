@@ -397,6 +397,7 @@ func (r *run) yield() {
 			continue // its first token came in the same step
 		}
 		r.engines[old.ticket.Decision().Worker].cancel(old)
+		delete(r.held, old.ticket) // if Tick has not returned it
 		j := &job{session: old.session, placed: old.placed, request: old.request, ticket: old.ticket, hashes: old.hashes, length: old.length, output: old.output}
 		r.preemptible(j)
 		if err := j.ticket.Requeue(j.request, r.now); err != nil {
