@@ -599,17 +599,6 @@ func (c tokenBackend) advance(ch *choice, st *upstream.Step) (cut bool, err erro
 	if ch.why != event.None {
 		return false, nil // output after the finish reason
 	}
-	if c.echo != nil && !ch.echoed {
-		ch.echoed = true
-		if err := c.repeat(ch, st); err != nil {
-			return false, err
-		}
-	}
-	if c.mute {
-		ch.why = event.Length
-		c.out.send(event.Event{Kind: event.Finish, Choice: int32(st.Choice), Call: -1, Why: ch.why})
-		return false, nil
-	}
 	if !ch.left.take(st) {
 		c.g.opt.Logger.Warn("engine exceeds max_tokens", "request", c.id, "engine", c.rec.Worker)
 		cut, st.Finish, st.Stop = true, event.Length, ""
@@ -620,6 +609,17 @@ func (c tokenBackend) advance(ch *choice, st *upstream.Step) (cut bool, err erro
 			return false, errPreempted
 		}
 		c.rec.FirstByte = time.Since(c.begun)
+	}
+	if c.echo != nil && !ch.echoed && (len(st.Text) > 0 || len(st.IDs) > 0 || st.Logprobs != nil || st.Finish != event.None) {
+		ch.echoed = true
+		if err := c.repeat(ch, st); err != nil {
+			return cut, err
+		}
+		if c.mute {
+			ch.why = event.Length
+			c.out.send(event.Event{Kind: event.Finish, Choice: int32(st.Choice), Call: -1, Why: ch.why})
+			return cut, nil
+		}
 	}
 	if err := c.produced(len(st.Text)); err != nil {
 		return cut, err

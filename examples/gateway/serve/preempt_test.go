@@ -72,3 +72,36 @@ func TestPreempt(t *testing.T) {
 		}
 	}
 }
+
+// TestPreemptEcho checks that a prompt that is repeated is not sent before the output, after which a request is not preempted.
+func TestPreemptEcho(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &stub{answer: func(string, *http.Request) (*http.Response, error) {
+			return streamed(func(w *io.PipeWriter) {
+				io.WriteString(w, chunkOf("", "null"))
+				time.Sleep(9 * time.Second)
+				io.WriteString(w, chunkOf(" lo.", "stop")+"data: [DONE]\n\n")
+			}), nil
+		}}
+		g := stubbed(t, 1, s, func(o *serve.Options) {
+			o.Engines[0].MaxRequests, o.Preempt = 1, true
+			o.Policy = intent.Policy{Trust: intent.MustHints("tier")}
+		})
+		defer g.Close()
+		ask := func(tier int) <-chan string {
+			done := make(chan string, 1)
+			go func() {
+				done <- serveOne(t, g, "/v1/completions", fmt.Sprintf(`{"model":"m","stream":true,"echo":true,"prompt":"Hel","nvext":{"agent_hints":{"strict_priority":%d}}}`, tier)).Body.String()
+			}()
+			return done
+		}
+		low := ask(0)
+		time.Sleep(5 * time.Second)
+		high := ask(1)
+		for _, body := range []string{<-low, <-high} {
+			require.Equal(t, 1, strings.Count(body, "Hel"), body)
+			require.Equal(t, 1, strings.Count(body, " lo."), body)
+		}
+		require.Equal(t, 3, s.count("e0"))
+	})
+}
