@@ -41,6 +41,7 @@ type Cache struct {
 	err     error // the reason why nothing is stored
 	spacing int
 	max     int64
+	added   map[uint32]bool // ids of added tokens
 
 	policy   *otter.Cache[uint64, *node]
 	encoders sync.Pool // of *encoder
@@ -70,7 +71,11 @@ func New(tok *tokenizers.Tokenizer, opt *Options) (*Cache, error) {
 		tok:     tok,
 		spacing: o.Spacing,
 		max:     o.MaxBytes,
+		added:   map[uint32]bool{},
 		roots:   map[rootKey]*node{},
+	}
+	for _, a := range tok.AddedTokens() {
+		c.added[a.ID] = true
 	}
 	c.split, c.err = tok.Splitter()
 	c.encoders.New = func() any { return new(encoder) }

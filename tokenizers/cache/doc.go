@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package cache caches the IDs of prompts, so that only the new part of a prompt that begins like an earlier one is
-// encoded. The results always equal the tokenizer's.
+// encoded. The results equal the tokenizer's, unless the caller passes a prefix of [Cache.Sampled].
 //
 // # How
 //
