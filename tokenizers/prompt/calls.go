@@ -217,8 +217,8 @@ func (t *Turn) past() *spellings {
 	return t.before.spelled
 }
 
-// remember adds the calls of the response to the entry of its prompt.
-func (t *Turn) remember(calls []*spelling) {
+// remember adds the calls and the ids of a response to the entry of its prompt.
+func (t *Turn) remember(calls []*spelling, ids []uint32) {
 	m, e := t.memo, t.next
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -228,9 +228,12 @@ func (t *Turn) remember(calls []*spelling) {
 		}
 	}
 	was := e.spelled.bytes()
-	e.spelled = e.spelled.with(calls)
+	if len(calls) > 0 {
+		e.spelled = e.spelled.with(calls)
+	}
+	e.sampled = append(e.sampled, ids)
 	if e.node != nil {
-		m.grow(e, e.spelled.bytes()-was)
+		m.grow(e, e.spelled.bytes()-was+4*cap(ids)+24)
 	}
 }
 

@@ -187,7 +187,7 @@ func (c *client) body(tools bool, more string) string {
 			body += `,"tools":[{"type":"function","name":"f","description":"d","parameters":` + schema + `}]`
 		}
 	default:
-		body += `,"max_tokens":9,"messages":` + string(list)
+		body += `,"max_tokens":4096,"messages":` + string(list)
 		if tools {
 			body += `,"tools":[{"name":"f","description":"d","input_schema":` + schema + `}]`
 		}

@@ -28,15 +28,16 @@ import (
 // The Data and Usage of events are valid until the next call. After the response ends, at a stop of the model or of the
 // request or at a limit, further output is ignored; see [Decoder.Done]. A Decoder is not safe for concurrent use.
 type Decoder struct {
-	model  *Model
-	prompt *Prompt
-	req    *block.Request
-	opt    DecoderOptions
-	parser *parsers.Parser
-	detok  *tokenizers.Stream
-	ids    callIDs
-	calls  recorder // if the prompt belongs to a turn of a Memo
-	total  *totals
+	model   *Model
+	prompt  *Prompt
+	req     *block.Request
+	opt     DecoderOptions
+	parser  *parsers.Parser
+	detok   *tokenizers.Stream
+	ids     callIDs
+	calls   recorder // if the prompt belongs to a turn of a Memo
+	sampled []uint32 // likewise: ids of the output
+	total   *totals
 
 	limit int
 	min   int64    // minimum number of output tokens before stops apply
@@ -250,6 +251,9 @@ func (d *Decoder) AppendTokens(dst []event.Event, ids ...uint32) []event.Event {
 		if slices.Contains(d.model.stops, id) {
 			continue // with ignore_eos, output continues after it
 		}
+		if d.prompt.turn != nil {
+			d.sampled = append(d.sampled, id)
+		}
 		from := len(d.text)
 		d.text = d.detok.Append(d.text, id)
 		d.tokens = append(d.tokens, parsers.Token{ID: id, End: len(d.text)})
@@ -439,8 +443,8 @@ func (d *Decoder) Finish(dst []event.Event) []event.Event {
 	if d.err == nil {
 		dst = d.flush(d.start(dst))
 	}
-	if len(d.calls.calls) > 0 {
-		d.prompt.turn.remember(d.calls.calls)
+	if len(d.calls.calls) > 0 || len(d.sampled) > 0 {
+		d.prompt.turn.remember(d.calls.calls, d.sampled)
 	}
 	if d.err != nil { // without Start if there was no output: a server can still send a status
 		e := apierr.Wrap(d.err)

@@ -88,7 +88,8 @@ func (d *Decoder) AppendRequest(dst []byte, model string) []byte {
 }
 
 // PlainText returns a text that is encoded to the ids of the prompt, for engines that get only text and read special tokens in it.
-// ok is false if there is none: for example, if a message spells a special token, which is text in the ids.
+// ok is false if there is none: for example, if a message spells a special token, which is text in the ids. Ids that a [Memo]
+// has from an engine count as those of their text.
 func (p *Prompt) PlainText() (text string, ok bool) {
 	ids := p.IDs()
 	if p.model.cache == nil {
@@ -97,7 +98,9 @@ func (p *Prompt) PlainText() (text string, ok bool) {
 	if text = p.Text; text == "" {
 		text = string(p.model.tok.AppendDecode(nil, ids, false)) // of Model.Raw
 	}
-	return text, slices.Equal(ids, p.model.cache.AppendEncode(nil, p.Namespace, text))
+	c := p.model.cache
+	plain := c.AppendEncode(nil, p.Namespace, text)
+	return text, slices.Equal(ids, plain) || p.turn != nil && slices.Equal(c.AppendEncodeSegments(nil, p.Namespace, p.Segments), plain)
 }
 
 // AppendIDs appends the token ids of the prompt to dst, as an array in JSON. With a [Memo], ids that the prompt shares with

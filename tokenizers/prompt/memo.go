@@ -19,15 +19,24 @@ import (
 
 // Memo remembers the last requests of conversations and their prompts, so that the next request of a conversation costs
 // what is new in it: what it shares with the previous request at the beginning and the end is neither scanned, rendered
-// nor encoded again. A prompt is the same, byte for byte, with and without a Memo, except for the arguments of calls that
-// a [Decoder] of the conversation decoded: a Memo keeps them as the model wrote them, and they are printed so unless the
-// client has changed their meaning. Clients that parse arguments return 3 for 3.0, or {"a":1} for {"a": 1}, and the
-// prompt would differ from the tokens that the engine's prefix cache has.
+// nor encoded again.
 //
 //	turn := memo.Turn(tenant, salt, session)
 //	req, err := turn.Decode(wire.Messages, body, nil)
 //	...
 //	p, err := turn.Render(model, req, time.Now())
+//
+// A prompt is the same with and without a Memo, byte for byte and id for id, except where a [Decoder] of the conversation
+// decoded a response and the prompt would differ from the tokens that the engine's prefix cache has:
+//
+//   - A Memo keeps the arguments of calls as the model wrote them, and they are printed so unless the client has changed their
+//     meaning. Clients that parse arguments return 3 for 3.0, or {"a":1} for {"a": 1}.
+//   - If the Decoder was given token ids ([Decoder.AppendTokens]), later prompts have these ids for the response: now and then,
+//     a model samples a text as other tokens than it is encoded to. They are used as far as they have the bytes that the template
+//     prints after the response's prompt and the added tokens to which it is encoded, up to a position where an id of the
+//     encoded text ends as well. Where the client has changed the response, or the template prints less of it, the text
+//     is encoded; wrong ids never change what the model reads. Text, segments and spans are not affected. Tokenizers that
+//     add a space after a marker (Llama 2), and markers that strip white space, prevent the use of ids.
 //
 // Entries are found by tenant, salt and session, and within these by the longest beginning that the bodies share;
 // everything that is taken from one is compared byte by byte first. A turn never reads the entry of another tenant or
@@ -57,8 +66,8 @@ type front struct {
 
 func (o owner) front(hash uint64) front { return front{o.tenant, o.salt, hash} }
 
-// entry is a request and what remains of rendering it. After it was added, only node, bytes, age, rest, own, tokens and
-// spelled change.
+// entry is a request and what remains of rendering it. After it was added, only node, bytes, age, rest, own, tokens,
+// spelled and sampled change.
 type entry struct {
 	owner  owner
 	fronts []uint64 // fingerprints of the beginnings of the body
@@ -83,6 +92,7 @@ type entry struct {
 	ownSize int        // bytes; guarded by Memo.mu
 	tokens  *tokens    // nil until they are computed; guarded by Memo.mu
 	spelled *spellings // of the calls in the conversation and in the responses to the prompt; guarded by Memo.mu
+	sampled [][]uint32 // ids of the responses to the prompt; guarded by Memo.mu
 }
 
 // defaultMemo is the limit of a Memo in bytes if none is given.
@@ -204,15 +214,23 @@ func (t *Turn) find() {
 }
 
 const (
-	firstFront = 256 // bytes
+	firstFront = 64  // bytes
 	window     = 256 // bytes of which a fingerprint is computed
 )
 
-// fingerprints returns fingerprints of beginnings of a body, shortest first. Each is a quarter longer than the one
-// before. They only serve to find a candidate; each covers a little of the body.
+// nextFront returns the length of the next longer beginning: twice as long if it is short, otherwise a quarter longer.
+func nextFront(end int) int {
+	if end < window {
+		return 2 * end
+	}
+	return end + end/4
+}
+
+// fingerprints returns fingerprints of beginnings of a body, shortest first. They only serve to find a candidate; each
+// covers a little of the body.
 func (m *Memo) fingerprints(body []byte) []uint64 {
 	n := 0
-	for end := firstFront; end <= len(body); end += end / 4 {
+	for end := firstFront; end <= len(body); end = nextFront(end) {
 		n++
 	}
 	if n == 0 {
@@ -221,9 +239,8 @@ func (m *Memo) fingerprints(body []byte) []uint64 {
 	out := make([]uint64, 0, n)
 	var h maphash.Hash
 	h.SetSeed(m.seed)
-	h.Write(body[:min(window, len(body))])
-	for end := firstFront; end <= len(body); end += end / 4 {
-		h.Write(body[end-window : end])
+	for end := firstFront; end <= len(body); end = nextFront(end) {
+		h.Write(body[max(end-window, 0):end])
 		out = append(out, h.Sum64())
 	}
 	return out
@@ -404,12 +421,13 @@ func (t *Turn) Render(model *Model, req *block.Request, now time.Time) (*Prompt,
 func (t *Turn) encode(p *Prompt) *tokens {
 	m := t.memo
 	var before *tokens
+	var sampled [][]uint32
 	if t.before != nil && t.before.printer == p.model.printer {
 		m.mu.Lock()
-		before = t.before.tokens
+		before, sampled = t.before.tokens, t.before.sampled
 		m.mu.Unlock()
 	}
-	tokens := before.next(p)
+	tokens := before.next(p, sampled)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	t.next.tokens = tokens

@@ -69,8 +69,8 @@ func (t *tokens) shared(n, size int) (list []boundary) {
 // spare is the room for the next turns, as a part of the ids.
 const spare = 8
 
-// next encodes p, which begins like the prompt of t unless that is nil.
-func (t *tokens) next(p *Prompt) *tokens {
+// next encodes p, which begins like the prompt of t unless that is nil. sampled has the ids of the responses to that.
+func (t *tokens) next(p *Prompt, sampled [][]uint32) *tokens {
 	c := p.model.cache
 	text := p.encoded()
 	buf, _ := idBuffers.Get().(*[]uint32)
@@ -89,6 +89,10 @@ func (t *tokens) next(p *Prompt) *tokens {
 		same = min(len(text), len(t.text))
 	}
 	ids, cuts, skipped := c.AppendEncodeAfter((*buf)[:0], make([]cache.Prefix, 0, len(t.cuts)+4), t.cuts, same, p.Namespace, text, p.Segments)
+	if prefix, own := t.sampled(p, same, sampled, ids, skipped); own != nil {
+		ids, cuts, _ = c.AppendEncodeAfter(ids[:0], cuts[:0], append(slices.Clip(t.cuts), prefix), same, p.Namespace, text, p.Segments)
+		ids, skipped = append(own, ids...), prefix.Tokens-len(own)
+	}
 	*buf = ids
 	l := t.list
 	l.mu.Lock()
@@ -109,6 +113,27 @@ func (t *tokens) next(p *Prompt) *tokens {
 	next := &tokenList{ids: all}
 	next.text, next.n = l.printed(known)
 	return &tokens{next, all[:n:n], cuts, p.Namespace, text, known, t.shared(known, same)}
+}
+
+// sampled returns a prefix of p with the ids of a response to the prompt of t, and its ids after the last of t.cuts. These are
+// nil if p does not have the text of a response, or if ids, which follow the first skipped ids of p, have one already.
+func (t *tokens) sampled(p *Prompt, same int, responses [][]uint32, ids []uint32, skipped int) (prefix cache.Prefix, own []uint32) {
+	for _, r := range responses {
+		if n := len(t.ids) - skipped; n <= len(ids) && len(r) <= len(ids)-n && slices.Equal(ids[n:n+len(r)], r) {
+			return prefix, nil
+		}
+	}
+	from := 0
+	if k := len(t.cuts); k > 0 {
+		from = t.cuts[k-1].Tokens
+	}
+	for _, r := range responses {
+		prefix, own, ok := p.model.cache.Sampled(t.cuts, same, p.Namespace, p.Segments, slices.Concat(t.ids[from:], r), ids[min(from-skipped, len(ids)):])
+		if ok {
+			return prefix, own
+		}
+	}
+	return prefix, nil
 }
 
 // roomFor returns an empty list with room for n ids and those of the next turns.
