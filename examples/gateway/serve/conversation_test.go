@@ -22,7 +22,7 @@ func TestConversations(t *testing.T) {
 			break
 		}
 		for _, family := range []string{"hermes", "qwen3_coder"} {
-			for _, mode := range []string{"stream", "whole", "by turns"} {
+			for _, mode := range []string{"stream", "whole", "by turns", "sampled"} {
 				t.Run(fmt.Sprint(h.name, "/", family, "/", mode), func(t *testing.T) { play(t, h, family, mode) })
 			}
 		}
@@ -83,12 +83,18 @@ func lines(t testing.TB, body object, family string) []line {
 	}
 }
 
-// play plays a conversation: three turns with calls, a final turn, and another question.
+// play plays a conversation: three turns with calls, a final turn, and another question. In the mode sampled, the model writes
+// each byte as a token, except for markers.
 func play(t *testing.T, h harness, family, mode string) {
 	body := h.first(t)
 	say := lines(t, body, family)
 	step := 0
-	r := start(t, 2, func(vllm.Prompt) vllm.Reply { return vllm.Reply{Text: say[step].text} }, func(o *serve.Options) {
+	r := start(t, 2, func(vllm.Prompt) vllm.Reply {
+		if mode == "sampled" {
+			return vllm.Reply{IDs: inBytes(say[step].text)}
+		}
+		return vllm.Reply{Text: say[step].text}
+	}, func(o *serve.Options) {
 		o.Aliases, o.StripPreamble, o.Prompts = []string{"mock-model"}, true, prompts(t, nil, family)
 	})
 	key := h.api.key()
@@ -120,6 +126,9 @@ func play(t *testing.T, h harness, family, mode string) {
 		require.Len(t, prompts, step+1)
 		if step > 0 && step < 4 {
 			grown(t, h, prompts[step-1].Text, say[step-1], prompts[step].Text)
+			if known := slices.Concat(prompts[step-1].IDs, inBytes(say[step-1].text)); mode == "sampled" && h.tail == "" {
+				require.Equal(t, known, prompts[step].IDs[:min(len(known), len(prompts[step].IDs))], "the engine has them in its cache")
+			}
 		}
 		rec := r.done(t, step+1)[step]
 		require.EqualValues(t, len(prompts[step].IDs), rec.Usage.Prompt)
@@ -147,6 +156,29 @@ func play(t *testing.T, h harness, family, mode string) {
 		}
 	}
 	require.Contains(t, last, "Done: everything is in order.")
+}
+
+// inBytes returns the ids of the bytes of a text, and of the added tokens in it.
+func inBytes(text string) (ids []uint32) {
+	added, bytes := map[uint32]bool{}, map[byte]uint32{}
+	for _, a := range tok().AddedTokens() {
+		added[a.ID] = true
+	}
+	for id := range uint32(tok().VocabSize()) {
+		if b := tok().AppendToken(nil, id); len(b) == 1 && !added[id] {
+			bytes[b[0]] = id
+		}
+	}
+	for _, id := range tok().AppendEncode(nil, text) {
+		if added[id] {
+			ids = append(ids, id)
+			continue
+		}
+		for _, b := range tok().AppendToken(nil, id) {
+			ids = append(ids, bytes[b])
+		}
+	}
+	return ids
 }
 
 // grown checks that a prompt begins with the previous one and the model's output for it, and continues with the results
