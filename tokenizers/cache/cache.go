@@ -212,10 +212,15 @@ func (c *Cache) encode(dst []uint32, prefixes []Prefix, want bool, known []Prefi
 	if want {
 		prefixes = appendPrefixes(prefixes, last, p.n.bytes)
 	}
+	c.release(e)
+	return dst, prefixes, from.tokens
+}
+
+// release returns e to the pool.
+func (c *Cache) release(e *encoder) {
 	if *e = (encoder{untrusted: e.untrusted[:0], segs: e.segs[:0]}); cap(e.untrusted)+cap(e.segs) < 1<<12 {
 		c.encoders.Put(e)
 	}
-	return dst, prefixes, from.tokens
 }
 
 // deepest returns the deepest of n and its ancestors that is known, or the root.

@@ -13,7 +13,7 @@ import (
 // tokenizer, and the engine's cache has the model's. To continue with the prefix, pass it to [Cache.AppendEncodeAfter] as the
 // last known one. No other call finds it, and it keeps its text and ids in memory.
 //
-// known, same and ns have their meaning in AppendEncodeAfter. sampled and encoded are ids after the last known prefix: the
+// known, same, ns and text have their meaning in AppendEncodeAfter. sampled and encoded are ids after the last known prefix: the
 // engine's, and the result of AppendEncodeAfter for segs. The prefix has as many of sampled as possible, provided that
 //
 //   - each has the bytes of the text at its position, and together they decode to it,
@@ -22,7 +22,7 @@ import (
 //
 // Ids of encoded follow, up to a position where the text can be split. ids are the prefix's ids after the last known one. ok
 // is false if there is no such prefix, or if no id would differ from encoded.
-func (c *Cache) Sampled(known []Prefix, same int, ns string, segs []tokenizers.Segment, sampled, encoded []uint32) (p Prefix, ids []uint32, ok bool) {
+func (c *Cache) Sampled(known []Prefix, same int, ns, text string, segs []tokenizers.Segment, sampled, encoded []uint32) (p Prefix, ids []uint32, ok bool) {
 	if c.Err() != nil {
 		return Prefix{}, nil, false
 	}
@@ -32,7 +32,9 @@ func (c *Cache) Sampled(known []Prefix, same int, ns string, segs []tokenizers.S
 	if k := len(known); k > 0 && from.n != known[k-1].n {
 		return Prefix{}, nil, false
 	}
-	var e encoder
+	e := c.encoders.Get().(*encoder)
+	defer c.release(e)
+	e.joined = text
 	e.begin(from.at, 0, e.rest(from.at))
 	own, rest, end := c.splice(e.text, sampled, encoded)
 	if own == 0 {
@@ -47,7 +49,7 @@ func (c *Cache) Sampled(known []Prefix, same int, ns string, segs []tokenizers.S
 	if kind == 0 || end != cut || string(c.tok.AppendDecode(nil, ids, false)) != e.text[:cut] {
 		return Prefix{}, nil, false
 	}
-	n := c.node(&e, from.n, 0, cut, kind, ids)
+	n := c.node(e, from.n, 0, cut, kind, ids)
 	n.base = n
 	n.kill() // it is not in the tree, so its children must not be
 	return Prefix{Bytes: n.bytes, Tokens: n.tokens, n: n}, ids, true

@@ -155,7 +155,7 @@ func encodeSampled(t *testing.T, tok *tokenizers.Tokenizer, start, end, other st
 				from = cuts[len(cuts)-1].Tokens
 			}
 			got := encoded
-			p, own, ok := c.Sampled(cuts, 0, "", segs, slices.Concat(ids[from:], sampled), encoded[min(from, len(encoded)):])
+			p, own, ok := c.Sampled(cuts, 0, "", []string{"", joined(segs)}[s.rand.IntN(2)], segs, slices.Concat(ids[from:], sampled), encoded[min(from, len(encoded)):])
 			if ok {
 				used[kind]++
 				more, next, skipped = c.AppendEncodeAfter(nil, nil, append(slices.Clip(cuts), p), 0, "", "", segs)

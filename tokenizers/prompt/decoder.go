@@ -252,6 +252,9 @@ func (d *Decoder) AppendTokens(dst []event.Event, ids ...uint32) []event.Event {
 			continue // with ignore_eos, output continues after it
 		}
 		if d.prompt.turn != nil {
+			if d.sampled == nil {
+				d.sampled = make([]uint32, 0, 64)
+			}
 			d.sampled = append(d.sampled, id)
 		}
 		from := len(d.text)

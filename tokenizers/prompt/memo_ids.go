@@ -89,7 +89,7 @@ func (t *tokens) next(p *Prompt, sampled [][]uint32) *tokens {
 		same = min(len(text), len(t.text))
 	}
 	ids, cuts, skipped := c.AppendEncodeAfter((*buf)[:0], make([]cache.Prefix, 0, len(t.cuts)+4), t.cuts, same, p.Namespace, text, p.Segments)
-	if prefix, own := t.sampled(p, same, sampled, ids, skipped); own != nil {
+	if prefix, own := t.sampled(p, text, same, sampled, ids, skipped); own != nil {
 		ids, cuts, _ = c.AppendEncodeAfter(ids[:0], cuts[:0], append(slices.Clip(t.cuts), prefix), same, p.Namespace, text, p.Segments)
 		ids, skipped = append(own, ids...), prefix.Tokens-len(own)
 	}
@@ -116,8 +116,9 @@ func (t *tokens) next(p *Prompt, sampled [][]uint32) *tokens {
 }
 
 // sampled returns a prefix of p with the ids of a response to the prompt of t, and its ids after the last of t.cuts. These are
-// nil if p does not have the text of a response, or if ids, which follow the first skipped ids of p, have one already.
-func (t *tokens) sampled(p *Prompt, same int, responses [][]uint32, ids []uint32, skipped int) (prefix cache.Prefix, own []uint32) {
+// nil if p does not have the text of a response, or if ids, which follow the first skipped ids of p, have one already. text and
+// same are as in next.
+func (t *tokens) sampled(p *Prompt, text string, same int, responses [][]uint32, ids []uint32, skipped int) (prefix cache.Prefix, own []uint32) {
 	for _, r := range responses {
 		if n := len(t.ids) - skipped; n <= len(ids) && len(r) <= len(ids)-n && slices.Equal(ids[n:n+len(r)], r) {
 			return prefix, nil
@@ -128,7 +129,7 @@ func (t *tokens) sampled(p *Prompt, same int, responses [][]uint32, ids []uint32
 		from = t.cuts[k-1].Tokens
 	}
 	for _, r := range responses {
-		prefix, own, ok := p.model.cache.Sampled(t.cuts, same, p.Namespace, p.Segments, slices.Concat(t.ids[from:], r), ids[min(from-skipped, len(ids)):])
+		prefix, own, ok := p.model.cache.Sampled(t.cuts, same, p.Namespace, text, p.Segments, slices.Concat(t.ids[from:], r), ids[min(from-skipped, len(ids)):])
 		if ok {
 			return prefix, own
 		}
