@@ -222,7 +222,10 @@ func (t *Turn) remember(calls []*spelling, ids []uint32) {
 	m, e := t.memo, t.next
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if e.rest != nil { // trimmed meanwhile
+	if e.rest != nil { // trimmed meanwhile: it has no tokens for the ids
+		if ids = nil; len(calls) == 0 {
+			return
+		}
 		if e = e.rest; e.node == nil {
 			m.add(e)
 		}
@@ -231,7 +234,9 @@ func (t *Turn) remember(calls []*spelling, ids []uint32) {
 	if len(calls) > 0 {
 		e.spelled = e.spelled.with(calls)
 	}
-	e.sampled = append(e.sampled, ids)
+	if len(ids) > 0 {
+		e.sampled = append(e.sampled, ids)
+	}
 	if e.node != nil {
 		m.grow(e, e.spelled.bytes()-was+4*cap(ids)+24)
 	}

@@ -89,7 +89,7 @@ func (d *Decoder) AppendRequest(dst []byte, model string) []byte {
 
 // PlainText returns a text that is encoded to the ids of the prompt, for engines that get only text and read special tokens in it.
 // ok is false if there is none: for example, if a message spells a special token, which is text in the ids. Ids that a [Memo]
-// has from an engine count as those of their text.
+// has from an engine are compared by their text.
 func (p *Prompt) PlainText() (text string, ok bool) {
 	ids := p.IDs()
 	if p.model.cache == nil {

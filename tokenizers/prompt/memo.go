@@ -332,7 +332,7 @@ func (m *Memo) remove(e *entry) {
 
 // Trim removes the conversations that were not used since Trim was last called, except the arguments of their calls as the
 // model wrote them, which cannot be computed again. The next request of such a conversation costs as much as without a
-// Memo, and has the same prompt, whose ids are those of the text. A program that calls Trim once a minute keeps the conversations used in the last minute,
+// Memo, and has the same prompt, encoded from text. A program that calls Trim once a minute keeps the conversations used in the last minute,
 // and at most in the last two.
 func (m *Memo) Trim() {
 	m.mu.Lock()
