@@ -136,3 +136,23 @@ func TestMemoSampledBytes(t *testing.T) {
 	_, after := memo.Len()
 	require.Greater(t, after, before+40_000)
 }
+
+// TestMemoSampledTrim checks that the ids of a response do not bring back a conversation that was trimmed meanwhile.
+func TestMemoSampledTrim(t *testing.T) {
+	m := newModel(t, lookup("chatml", nil), family.New("hermes"), prompt.Options{Tokenizer: ownTokenizer(t)})
+	memo := prompt.NewMemo(0)
+	turn := memo.Turn("", "", "")
+	req, err := turn.Decode(wire.Chat, []byte(`{"model":"m","messages":[{"role":"user","content":"q"}]}`), nil)
+	require.NoError(t, err)
+	p, err := turn.Render(m, req, noon)
+	require.NoError(t, err)
+	dec, err := m.NewDecoder(req, p, nil)
+	require.NoError(t, err)
+	dec.AppendTokens(nil, m.Tokenizer().AppendEncode(nil, "a")...)
+	for range 3 {
+		memo.Trim()
+	}
+	dec.Finish(nil)
+	n, size := memo.Len()
+	require.Zero(t, n+size)
+}
