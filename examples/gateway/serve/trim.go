@@ -5,8 +5,8 @@ package serve
 import "time"
 
 // trimInterval is the time after which memory that was not used is released, at the latest after twice that time. The next
-// request of such a conversation takes a few milliseconds more: it is rendered and encoded as a whole.
-const trimInterval = time.Minute
+// request of such a conversation takes a few milliseconds more: it is rendered and encoded as a whole, from text.
+const trimInterval = 2 * time.Minute
 
 // trim releases the memory of conversations that are not used, until the gateway drains: then another one may use the
 // models. The Go runtime returns it to the system with its next collections.

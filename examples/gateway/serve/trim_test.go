@@ -16,7 +16,7 @@ import (
 	"github.com/weft-go/weft/protocols/wire"
 )
 
-// TestTrim checks that the memory of a conversation that is not used is released within two minutes, the router's
+// TestTrim checks that the memory of a conversation that is not used is released within four minutes, the router's
 // expectations of the engines' caches when they end, although no further request arrives, and later what remains of the session.
 func TestTrim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -37,12 +37,12 @@ func TestTrim(t *testing.T) {
 		for i := range 4 {
 			require.Equal(t, 200, ask(t, g, apiCases[0], true, "X-Session-Id", "s").Code)
 			require.Equal(t, i > 0, last.Prefix.Known)
-			time.Sleep(50 * time.Second)
+			time.Sleep(100 * time.Second)
 			bytes, blocks := g.Kept()
 			require.Positive(t, bytes)
 			require.Positive(t, blocks)
 		}
-		time.Sleep(80 * time.Second)
+		time.Sleep(160 * time.Second)
 		bytes, blocks := g.Kept()
 		require.Zero(t, bytes)
 		require.Positive(t, blocks)
