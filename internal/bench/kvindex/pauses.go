@@ -30,7 +30,8 @@ type Pause struct {
 const pausePredictions = 100_000
 
 // Pauses fills an index and measures how long events and lookups wait during a snapshot, the clearing and the removal of a
-// worker, and the expiry of predictions. The first result is for comparison: nothing happens to the index.
+// worker, and the expiry of predictions. The first two results are for comparison: nothing
+// happens to the index.
 func Pauses(residencies, workers int) []Pause {
 	f := &fleet{x: NewWeft(1, workers), workers: workers, seq: make([]uint64, 0, sessionBlocks), local: make([]uint64, 0, sessionBlocks)}
 	n := uint64(0)
@@ -53,6 +54,10 @@ func Pauses(residencies, workers int) []Pause {
 		f    func()
 	}{
 		{"nothing", func() { time.Sleep(300 * time.Millisecond) }},
+		{"a loop", func() {
+			for begin := now(); now()-begin < 3*time.Second; {
+			}
+		}},
 		{"snapshot", func() { replica.AppendSnapshot(nil, x) }},
 		{"expiry", func() {
 			for x.Expire(until) {
