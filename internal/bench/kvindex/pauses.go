@@ -30,8 +30,7 @@ type Pause struct {
 const pausePredictions = 100_000
 
 // Pauses fills an index and measures how long events and lookups wait during a snapshot, the clearing and the removal of a
-// worker, and the expiry of predictions. The first two results are for comparison: nothing
-// happens to the index.
+// worker, and the expiry of predictions. The first two results are for comparison: nothing happens to the index.
 func Pauses(residencies, workers int) []Pause {
 	f := &fleet{x: NewWeft(1, workers), workers: workers, seq: make([]uint64, 0, sessionBlocks), local: make([]uint64, 0, sessionBlocks)}
 	n := uint64(0)

@@ -61,7 +61,7 @@ func TestReport(t *testing.T) {
 			kinds[k]++
 		}
 	}
-	require.Equal(t, map[string]int{"run": 1, "workload": 1, "size": 2, "size_computed": 2, "pause": 5}, kinds)
+	require.Equal(t, map[string]int{"run": 1, "workload": 1, "size": 2, "size_computed": 2, "pause": 6}, kinds)
 }
 
 func TestErrors(t *testing.T) {
