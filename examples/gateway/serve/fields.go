@@ -196,14 +196,26 @@ func demands(r *block.Request) (list []string) {
 	return list
 }
 
-// dropped implements backend.
-func (c tokenBackend) dropped() (names []string) {
-	for _, name := range c.place.engine.kind.Traits().Drops {
+// dropped implements backend. Engines that would ignore other fields are excluded: another attempt must not need another header.
+func (c tokenBackend) dropped() []string {
+	chosen := c.place.engine
+	names := c.ignores(chosen)
+	for _, e := range c.fleet.order {
+		if e.kind != chosen.kind && slices.ContainsFunc(c.ignores(e), func(name string) bool { return !slices.Contains(names, name) }) {
+			c.route.Exclude = append(c.route.Exclude, e.id)
+		}
+	}
+	return names
+}
+
+// ignores returns the fields that have no effect at an engine.
+func (c tokenBackend) ignores(e *engine) (names []string) {
+	for _, name := range e.kind.Traits().Drops {
 		if given(c.req, name) {
 			names = append(names, name)
 		}
 	}
-	if c.tags != nil && c.tags[c.kind(c.place.engine)] == nil { // a wish, or the request would be on another engine
+	if c.tags != nil && c.tags[c.kind(e)] == nil { // a wish, or the request would be on another engine
 		names = append(names, strictField(c.req))
 	}
 	return names

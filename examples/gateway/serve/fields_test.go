@@ -202,3 +202,32 @@ func TestDroppedFields(t *testing.T) {
 	require.Less(t, len(w.Header().Get("X-Weft-Dropped")), 32*66+16)
 	require.True(t, strings.HasSuffix(w.Header().Get("X-Weft-Dropped"), ", 18 more"))
 }
+
+// Another attempt is not made on an engine that would ignore a field which the header does not name.
+func TestDroppedFieldsRetry(t *testing.T) {
+	for _, tt := range []struct {
+		first, other upstream.Kind
+		fields       string
+		asked        []string
+		dropped      string
+	}{
+		{upstream.VLLM{}, upstream.LlamaCPP{}, "", []string{"e0", "e1"}, ""},
+		{upstream.VLLM{}, upstream.LlamaCPP{}, `"min_tokens":1,`, []string{"e0"}, ""}, // llama.cpp has no min_tokens
+		{upstream.LlamaCPP{}, upstream.VLLM{}, `"min_tokens":1,`, []string{"e0", "e1"}, "min_tokens"},
+	} {
+		var asked []string
+		s := &stub{answer: func(engine string, _ *http.Request) (*http.Response, error) {
+			asked = append(asked, engine)
+			return answerOf(500, "{}"), nil
+		}}
+		g := stubbed(t, 2, s, func(o *serve.Options) {
+			o.Engines[0].Kind, o.Engines[1].Kind, o.HealthInterval = tt.first, tt.other, -1
+		})
+		w := httptest.NewRecorder()
+		g.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/chat/completions", strings.NewReader(fieldsChat+tt.fields+`"seed":1}`)))
+		g.Close()
+		require.Equal(t, 502, w.Code)
+		require.Equal(t, tt.asked, asked)
+		require.Equal(t, tt.dropped, w.Header().Get("X-Weft-Dropped"))
+	}
+}
