@@ -10,8 +10,9 @@ import (
 
 // Almost all chunks of a stream have output and nothing else that counts. This file decodes those in about a tenth of
 // the time of encoding/json and without allocation. It accepts a subset of JSON in which encoding/json finds the same
-// steps, and leaves the rest to appendSteps: finish reasons, usage, errors, repeated fields, names that encoding/json
-// would compare without regard to case, numbers that are not integers, nested values, surrogates, and malformed chunks.
+// steps, and leaves the rest to appendSteps: finish reasons, log probabilities, usage, errors, repeated fields, names
+// that encoding/json would compare without regard to case, numbers that are not integers, nested values, surrogates, and
+// malformed chunks.
 
 // A pattern contains the bytes of a chunk around its text and its token ids. The chunks of a stream hardly differ in
 // anything else. What was scanned need not be scanned again: the same bytes up to the text leave the scanner in the same
@@ -158,7 +159,7 @@ func (r *chunkReader) choice(st *Step, s *chunkScanner) bool {
 				st.IDs = r.ids[from:len(r.ids):len(r.ids)]
 			}
 			ok, ids = ok && !ids, true
-		case "finish_reason", "stop_reason":
+		case "finish_reason", "stop_reason", "logprobs":
 			ok = s.literal("null")
 		default:
 			ok = s.skip()

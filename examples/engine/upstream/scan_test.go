@@ -48,6 +48,7 @@ var chunkCases = []struct {
 	{"invalid UTF-8 after an escape", "{\"choices\":[{\"index\":0,\"text\":\"\\n\xff\"}]}", false},
 	{"null text", `{"choices":[{"index":0,"text":null}]}`, false},
 	{"nested", `{"choices":[{"index":0,"text":"a","logprobs":{"tokens":["a"]}}]}`, false},
+	{"log probabilities as a number", `{"choices":[{"index":0,"text":"a","logprobs":0}]}`, false},
 	{"fraction", `{"choices":[{"index":0,"text":"a","x":1.5}]}`, false},
 	{"negative id", `{"choices":[{"index":0,"token_ids":[-1]}]}`, false},
 	{"id over 32 bits", `{"choices":[{"index":0,"token_ids":[4294967296]}]}`, false},
