@@ -161,11 +161,15 @@ func (c *client) end() {
 	c.running--
 }
 
+// maxDebt limits the tokens that one request counts, in minutes of the key's limit. An endpoint could count any number.
+const maxDebt = 60
+
 // spend counts n tokens.
 func (c *client) spend(now time.Time, n int) {
 	if c == nil || c.tokens == nil {
 		return
 	}
+	n = min(n, maxDebt*c.tokens.Burst())
 	for n > 0 { // a reservation has at most the tokens of a minute
 		part := min(n, c.tokens.Burst())
 		c.tokens.ReserveN(now, part)

@@ -133,7 +133,7 @@ func measure(ctx context.Context, tok *tokenizers.Tokenizer, text string, window
 type quota struct {
 	tokens int // in token ids; a stop token counts too
 	bytes  int // of text, for engines that send no ids
-	steps  int // also empty ones
+	steps  int // also empty ones; 0 means that the engine does not end
 }
 
 // newQuota returns the quota for limit tokens of at most longest bytes.
@@ -141,7 +141,7 @@ func newQuota(limit, longest int) quota {
 	return quota{tokens: limit + 1, bytes: (limit + 1) * longest, steps: 2*limit + 1024}
 }
 
-// take subtracts a step. If the quota does not suffice, it shortens the step to what does and reports false.
+// take subtracts a step. If the tokens or bytes do not suffice, it shortens the step to what does and reports false.
 func (q *quota) take(st *upstream.Step) bool {
 	q.steps--
 	if len(st.IDs) > 0 {
@@ -159,7 +159,7 @@ func (q *quota) take(st *upstream.Step) bool {
 		}
 		q.bytes -= len(st.Text)
 	}
-	return q.steps > 0
+	return true
 }
 
 // outputPiece is the number of bytes of a body or output for which a request takes memory at a time.

@@ -74,6 +74,24 @@ var loadFaults = func() []fault {
 		last("a huge line", "data: "+strings.Repeat("x", 20<<20)+"\n\n"),
 		last("text as a number", `data: {"choices":[{"index":0,"text":7,"finish_reason":null}]}`+"\n\n"),
 		last("ids as text", `data: {"choices":[{"index":0,"text":"wrong","token_ids":"wrong","finish_reason":null}]}`+"\n\n"),
+		last("a negative id", `data: {"choices":[{"index":0,"text":"wrong","token_ids":[-1],"finish_reason":null}]}`+"\n\n"),
+		last("deep JSON", "data: "+strings.Repeat("[", 1<<20)+"\n\n"),
+		last("more output than was asked for", strings.Repeat(`data: {"choices":[{"index":0,"text":"","token_ids":[],"finish_reason":null}]}`+"\n\n", 1<<13)),
+		{"comments without end", func(w http.ResponseWriter, r *http.Request) bool {
+			for r.Context().Err() == nil {
+				io.WriteString(w, ": wait\n\n")
+				w.(http.Flusher).Flush()
+				time.Sleep(20 * time.Millisecond)
+			}
+			return true
+		}},
+		{"a broken chunk of HTTP", func(w http.ResponseWriter, _ *http.Request) bool {
+			w.(http.Flusher).Flush()
+			hijack(w, "zz\r\nwrong\r\n")
+			return true
+		}},
+		line("an id outside the vocabulary", `data: {"choices":[{"index":0,"text":"","token_ids":[4294967295],"finish_reason":null}]}`+"\n\n"),
+		line("absurd usage", `data: {"choices":[],"usage":`+absurd+"}\n\n"),
 		line("comments", ": wait\n\n: wait\n\n"),
 		line("an empty event", "data:\n\n"),
 		line("no choices", `data: {"choices":[]}`+"\n\n"),
@@ -101,9 +119,79 @@ var loadHeads = []func(w http.ResponseWriter){
 	func(w http.ResponseWriter) { io.WriteString(w, "<html>hello</html>") },
 	func(w http.ResponseWriter) { io.WriteString(w, `{"choices":[{"text":"wrong"}]}`) },
 	func(w http.ResponseWriter) { panic(http.ErrAbortHandler) },
+	func(w http.ResponseWriter) {
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, `{"error":{"message":"out of memory","code":500}}`)
+	},
+	func(w http.ResponseWriter) { hijack(w, "HTTP/1.1 200 OK\r\nContent-Ty") },
+	func(w http.ResponseWriter) {
+		hijack(w, "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\nwrong")
+	},
+	func(w http.ResponseWriter) {
+		hijack(w, strings.Repeat("HTTP/1.1 103 Early Hints\r\nLink: <x>\r\n\r\n", 1000))
+	},
+	func(w http.ResponseWriter) { w.Header().Set("X-Long", loadLong) },
+	func(w http.ResponseWriter) { w.WriteHeader(999) },
 }
 
-// loadEngine writes the replies, and misbehaves in half of its responses if it is bad.
+// loadStyles are unusual forms of responses, with which they are right.
+var loadStyles = []func(w http.ResponseWriter) http.ResponseWriter{
+	func(w http.ResponseWriter) http.ResponseWriter { return trickle{w} },
+	func(w http.ResponseWriter) http.ResponseWriter { w.WriteHeader(http.StatusEarlyHints); return w },
+	func(w http.ResponseWriter) http.ResponseWriter { w.Header().Set("Content-Type", "text/html"); return w },
+	func(w http.ResponseWriter) http.ResponseWriter { w.Header().Set("Connection", "close"); return w },
+}
+
+// loadEnds are what follows the reply, instead of usage and [DONE]. The response is right.
+var loadEnds = []string{
+	"",
+	"data: [DONE]\n\ndata: " + wrongText + "\n\n",
+	"data: " + wrongText + "\n\ndata: [DONE]\n\n",
+	`data: {"choices":[{"index":0,"text":"","finish_reason":"length"}]}` + "\n\ndata: [DONE]\n\n",
+	`data: {"error":{"message":"out of memory","code":500}}` + "\n\n",
+	`data: {"choices":[],"usage":` + absurd + "}\n\ndata: [DONE]\n\n",
+	"data: nonsense\n\n",
+}
+
+const (
+	wrongText = `{"choices":[{"index":0,"text":"wrong","token_ids":[87],"finish_reason":null}]}`
+	absurd    = `{"prompt_tokens":-1,"completion_tokens":9223372036854775807,"prompt_tokens_details":{"cached_tokens":-7}}`
+)
+
+// loadLong is longer than the header that Go's client reads.
+var loadLong = strings.Repeat("x", 11<<20)
+
+// trickle writes each byte of a response by itself.
+type trickle struct{ http.ResponseWriter }
+
+func (t trickle) Write(b []byte) (int, error) {
+	for i := range b {
+		if _, err := t.ResponseWriter.Write(b[i : i+1]); err != nil {
+			return i, err
+		}
+		t.Flush()
+	}
+	return len(b), nil
+}
+
+func (t trickle) Flush() { t.ResponseWriter.(http.Flusher).Flush() }
+
+// hijack writes text to the connection of a response and resets it.
+func hijack(w http.ResponseWriter, text string) {
+	c, _, err := w.(http.Hijacker).Hijack()
+	if err != nil {
+		panic(err)
+	}
+	defer c.Close()
+	io.WriteString(c, text)
+	time.Sleep(time.Millisecond) // a reset discards what was not read
+	c.(*net.TCPConn).SetLinger(0)
+}
+
+// loadTurns numbers the responses that are wrong.
+var loadTurns atomic.Int64
+
+// loadEngine writes the replies, and misbehaves in half of its responses if it is bad, in each way in turn.
 func loadEngine(bad bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet { // a probe; it does not tell what it serves
@@ -122,12 +210,18 @@ func loadEngine(bad bool) http.Handler {
 		ids := tok().AppendEncode(nil, loadReply(found[len(found)-1][1]))
 		var f *fault
 		at := 0
+		end := fmt.Sprintf("data: {\"choices\":[],\"usage\":{\"prompt_tokens\":%d,\"completion_tokens\":%d}}\n\ndata: [DONE]\n\n", len(req.Prompt), len(ids))
 		if bad && rand.IntN(2) == 0 {
-			if k := rand.IntN(len(loadFaults) + len(loadHeads)); k >= len(loadFaults) {
-				loadHeads[k-len(loadFaults)](w)
-				return
-			} else {
+			k := int(loadTurns.Add(1)) % (len(loadFaults) + len(loadHeads) + len(loadStyles) + len(loadEnds))
+			if k < len(loadFaults) {
 				f, at = &loadFaults[k], rand.IntN(len(ids))
+			} else if k -= len(loadFaults); k < len(loadHeads) {
+				loadHeads[k](w)
+				return
+			} else if k -= len(loadHeads); k < len(loadStyles) {
+				w = loadStyles[k](w)
+			} else {
+				end = loadEnds[k-len(loadStyles)]
 			}
 		}
 		for i := 0; i < len(ids); i += 3 {
@@ -144,7 +238,7 @@ func loadEngine(bad bool) http.Handler {
 				w.(http.Flusher).Flush()
 			}
 		}
-		fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"text\":\"\",\"finish_reason\":\"stop\"}],\"usage\":{\"prompt_tokens\":%d,\"completion_tokens\":%d}}\n\ndata: [DONE]\n\n", len(req.Prompt), len(ids))
+		io.WriteString(w, `data: {"choices":[{"index":0,"text":"","finish_reason":"stop"}]}`+"\n\n"+end)
 	})
 }
 
@@ -317,7 +411,10 @@ func TestLoad(t *testing.T) {
 			text = got.Answers[0].Text()
 		}
 		want := loadReply(n)
+		u := got.Usage
 		switch {
+		case u.Cached < 0 || u.Cached > u.Prompt || u.Output < 0 || u.Output > 1000:
+			return fmt.Errorf("%s: wrong usage: %+v", a.name, u)
 		case got.Err != event.None && strings.HasPrefix(want, text):
 			if leaves && rctx.Err() != nil {
 				left.Add(1)

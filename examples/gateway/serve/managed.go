@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -327,7 +328,7 @@ func (c *managedBackend) add(ev *event.Event) error {
 	}
 	switch ev.Kind {
 	case event.Start:
-		if ev.Usage != nil {
+		if ev.Usage != nil && credible(ev.Usage) {
 			c.reported = *ev.Usage
 			if !c.sent {
 				c.out.restart(event.Event{Kind: event.Start, Call: -1, Usage: ev.Usage})
@@ -335,7 +336,9 @@ func (c *managedBackend) add(ev *event.Event) error {
 		}
 		return nil
 	case event.Usage:
-		c.reported = *ev.Usage
+		if credible(ev.Usage) {
+			c.reported = *ev.Usage
+		}
 		return nil
 	case event.Finish:
 		c.choices[ev.Choice].why = ev.Why
@@ -357,6 +360,12 @@ func (c *managedBackend) add(ev *event.Event) error {
 	c.out.send(*ev)
 	c.early.Add(*ev)
 	return nil
+}
+
+// credible reports whether the counts of an endpoint are those of a response. Their sum may have overflowed.
+func credible(u *event.Tokens) bool {
+	counts := []int64{u.Prompt, u.Cached, u.CacheWrite, u.Output, u.Reasoning}
+	return slices.Min(counts) >= 0 && slices.Max(counts) <= math.MaxInt32
 }
 
 // count implements backend: it asks an endpoint that counts tokens.

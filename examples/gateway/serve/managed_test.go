@@ -10,6 +10,8 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"net/http/httptest"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -579,6 +581,32 @@ func TestManagedUncounted(t *testing.T) {
 		require.Greater(t, u.Prompt, int64(50), "the body has some hundred bytes")
 		require.Less(t, u.Prompt, int64(150))
 	}
+}
+
+// TestManagedAbsurdUsage has endpoints with counts whose sum overflows: the output is counted by its length, and a limit of
+// tokens per minute does not count for days.
+func TestManagedAbsurdUsage(t *testing.T) {
+	counts := regexp.MustCompile(`_tokens":[0-9]+`)
+	eachPair(t, func(t *testing.T, a apiCase, k upstream.Managed) {
+		e := newEndpoint(t, func(w http.ResponseWriter, r *http.Request, body object) {
+			rec := httptest.NewRecorder()
+			playing(k, callScene)(rec, r, body)
+			w.Header().Set("Content-Type", "text/event-stream")
+			w.Write(counts.ReplaceAll(rec.Body.Bytes(), []byte(`_tokens":9223372036854775807`)))
+		})
+		done := make(chan serve.Record, 1)
+		r := managed(t, k, func(o *serve.Options) {
+			o.Keys = []serve.Key{{Secret: "k", TokensPerMinute: 1}}
+			o.OnDone = func(r serve.Record) { done <- r }
+		}, e)
+		status, _, body := send(t, r.url+a.path, a.body("Where is it?", true), "X-Api-Key", "k")
+		require.Equal(t, 200, status, body)
+		got := a.gather(t, body)
+		require.Equal(t, "Looking.", got.Text)
+		require.Less(t, got.Output, 100)
+		require.Zero(t, got.Cached)
+		require.Less(t, (<-done).Usage.Output, int64(100))
+	})
 }
 
 // TestManagedLogs checks that the log has no text of requests, responses and errors of endpoints, and no keys.

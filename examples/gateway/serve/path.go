@@ -565,14 +565,9 @@ func (c tokenBackend) receive(ctx context.Context) (fault, err error) {
 		case fault != nil: // the output is complete; only the usage is missing
 			c.g.opt.Logger.Warn("engine failed after output", "request", c.id, "err", loggable(fault))
 		case st.Usage != nil:
-			u := c.choices[0].dec.Usage()
-			if st.Usage.Output > 0 {
-				u.Output = st.Usage.Output
-			}
-			if !st.Usage.CachedEstimated {
-				u.Cached, u.CachedEstimated = st.Usage.Cached, false
-			}
-			c.choices[0].dec.SetUsage(u)
+			c.counted(st.Usage)
+		case c.choices[st.Choice].left.steps == 0:
+			return apierr.EngineFailed(errors.New("more chunks than tokens")), nil
 		default:
 			cut, err := c.advance(&c.choices[st.Choice], &st)
 			if err != nil {
@@ -586,6 +581,19 @@ func (c tokenBackend) receive(ctx context.Context) (fault, err error) {
 	}
 	c.report(time.Now())
 	return nil, nil
+}
+
+// counted adopts the counts of an engine, except those that cannot be right.
+func (c tokenBackend) counted(t *event.Tokens) {
+	dec := c.choices[0].dec
+	u := dec.Usage()
+	if t.Output >= u.Output && t.Output <= int64(len(c.choices))*int64(dec.Limit()+1) { // a stop token may count too
+		u.Output = t.Output
+	}
+	if !t.CachedEstimated && t.Cached >= 0 && t.Cached <= int64(len(c.prompt)) {
+		u.Cached, u.CachedEstimated = t.Cached, false
+	}
+	dec.SetUsage(u)
 }
 
 // unfinished reports whether a choice is still open.
