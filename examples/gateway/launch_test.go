@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -175,11 +177,18 @@ type liveRun struct {
 // directory with the packages of npm; .ci/live installs them.
 func runLive(t *testing.T, harness, pkg string, args ...string) (r liveRun) {
 	t.Helper()
-	return runLiveOn(t, func(engine string) []string { return []string{"-engine", engine} }, harness, pkg, args...)
+	return runLiveOn(t, &stage{}, harness, pkg, args...)
 }
 
-// runLiveOn is runLive with flags of the gateway for the address of the engine.
-func runLiveOn(t *testing.T, flags func(engine string) []string, harness, pkg string, args ...string) (r liveRun) {
+// A stage configures the gateway and the engine of a harness.
+type stage struct {
+	flags  func(engine string) []string                           // of the gateway, for the address of the engine; nil means -engine
+	speed  float64                                                // of the engine; 0 means no delay
+	script func(gateway *os.Process, reply vllm.Reply) vllm.Reply // is called with each reply; may be nil
+}
+
+// runLiveOn is runLive on a stage.
+func runLiveOn(t *testing.T, on *stage, harness, pkg string, args ...string) (r liveRun) {
 	t.Helper()
 	packages := os.Getenv("WEFT_LIVE_CLIENTS")
 	if packages == "" {
@@ -192,10 +201,22 @@ func runLiveOn(t *testing.T, flags func(engine string) []string, harness, pkg st
 	var version struct{ Version string }
 	require.NoError(t, json.Unmarshal(meta, &version))
 	home, work := t.TempDir(), t.TempDir()
-	e := vllm.New(mini.Load(), &vllm.Options{Model: "played", Speed: math.Inf(1), Script: play, Logger: slog.New(slog.DiscardHandler)})
+	var cmd *exec.Cmd
+	script := func(p vllm.Prompt) vllm.Reply {
+		reply := play(p)
+		if on.script != nil {
+			reply = on.script(cmd.Process, reply)
+		}
+		return reply
+	}
+	e := vllm.New(mini.Load(), &vllm.Options{Model: "played", Speed: cmp.Or(on.speed, math.Inf(1)), Script: script, Logger: slog.New(slog.DiscardHandler)})
 	url, stop, err := listen("127.0.0.1:0", e)
 	require.NoError(t, err)
 	defer func() { e.Close(); stop() }()
+	flags := []string{"-engine", url}
+	if on.flags != nil {
+		flags = on.flags(url)
+	}
 
 	program := filepath.Join(t.TempDir(), "gateway")
 	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".").CombinedOutput()
@@ -203,7 +224,7 @@ func runLiveOn(t *testing.T, flags func(engine string) []string, harness, pkg st
 	log := filepath.Join(home, "gateway.log")
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, program, slices.Concat(flags(url), []string{"-log-file", log, "launch", harness, "--"}, args)...)
+	cmd = exec.CommandContext(ctx, program, slices.Concat(flags, []string{"-log-file", log, "launch", harness, "--"}, args)...)
 	cmd.Dir, cmd.WaitDelay = work, 5*time.Second
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.Env = []string{"HOME=" + home, "TMPDIR=" + t.TempDir(), "PATH=" + filepath.Join(packages, "bin") + ":" + filepath.Join(packages, "node_modules", ".bin") + ":" + os.Getenv("PATH"),
@@ -271,6 +292,24 @@ func TestLiveClients(t *testing.T) {
 	}
 }
 
+// TestLiveReload reloads the gateway during each response to Codex.
+func TestLiveReload(t *testing.T) {
+	for _, socket := range []string{"true", "false"} {
+		t.Run("WebSocket "+socket, func(t *testing.T) {
+			during := &stage{speed: 4, script: func(gateway *os.Process, reply vllm.Reply) vllm.Reply {
+				time.AfterFunc(time.Second, func() { gateway.Signal(syscall.SIGHUP) })
+				reply.Text = strings.Replace(reply.Text, "<think>\n", "<think>\n"+strings.Repeat("Slowly, ", 100), 1) // for seconds
+				return reply
+			}}
+			r := runLiveOn(t, during, "codex", "@openai/codex", slices.Concat([]string{"-c", "model_providers.weft.supports_websockets=" + socket}, codexExec,
+				[]string{"Create a file note.txt with content weft-codex, then read it back."})...)
+			require.Equal(t, "weft-codex\n", r.file(t, "note.txt"))
+			require.Contains(t, r.out, "done: note.txt has weft-codex")
+			require.Equal(t, slices.Repeat([]string{"configuration reloaded", "request done"}, 3), regexp.MustCompile("configuration reloaded|request done").FindAllString(r.log, -1))
+		})
+	}
+}
+
 // TestLiveClientsManaged has them do the same through another gateway, which is a managed endpoint with each API.
 func TestLiveClientsManaged(t *testing.T) {
 	for _, c := range []struct {
@@ -283,10 +322,10 @@ func TestLiveClientsManaged(t *testing.T) {
 	} {
 		for _, kind := range managedKinds() {
 			t.Run(c.harness+" on "+kind, func(t *testing.T) {
-				r := runLiveOn(t, func(engine string) []string {
+				r := runLiveOn(t, &stage{flags: func(engine string) []string {
 					back, _, _ := startProgram(t, io.Discard, io.Discard, "-listen", "127.0.0.1:0", "-engine", engine)
 					return []string{"-model", "played", "-engine", kind + "=http://" + back}
-				}, c.harness, c.pkg, slices.Concat(c.args, []string{"Create a file note.txt with content weft-" + c.harness + ", then read it back."})...)
+				}}, c.harness, c.pkg, slices.Concat(c.args, []string{"Create a file note.txt with content weft-" + c.harness + ", then read it back."})...)
 				require.Equal(t, "weft-"+c.harness+"\n", r.file(t, "note.txt"))
 				require.Contains(t, r.out, "done: note.txt has weft-"+c.harness)
 			})
