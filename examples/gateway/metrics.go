@@ -35,6 +35,8 @@ type metrics struct {
 	place       *prometheus.HistogramVec
 	hits        *prometheus.HistogramVec
 	misjudged   *prometheus.CounterVec // by model, direction
+	prefetches  *prometheus.CounterVec // by model, outcome
+	prefetched  *prometheus.CounterVec // by model, outcome
 
 	mu   sync.Mutex
 	live []*generation // the current one last
@@ -70,6 +72,8 @@ func newMetrics() *metrics {
 	m.cached = count("prompt_tokens_cached_total", "Prompt tokens that engines reported as cached.")
 	m.misjudged = count("cache_estimate_errors_total", "Requests of which the engine had fewer or more prompt tokens cached than estimated, by more than a cache block.", "direction")
 	m.generated = count("generation_tokens_total", "Output tokens.")
+	m.prefetches = count("prefetches_total", "Known parts of next prompts that were to be computed in advance, by outcome, and again if they were used.", "outcome")
+	m.prefetched = count("prefetch_tokens_total", "Their tokens that the engine did not have. Those that are done and not used later were computed in vain.", "outcome")
 	m.duration = observe("request_duration_seconds", "Time from the start of a request to the end of its response.",
 		.3, .5, .8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680)
 	m.firstToken = observe("time_to_first_token_seconds", "Time from the start of a request to the first output of its engine.",
@@ -134,6 +138,10 @@ func (m *metrics) watch(o *serve.Options) {
 	}
 	o.OnRefuse = func(model, api string, err *apierr.Error) {
 		m.requests.WithLabelValues(model, api, err.Why.String()).Inc()
+	}
+	o.OnPrefetch = func(p serve.Prefetch) {
+		m.prefetches.WithLabelValues(p.Model, p.Outcome).Inc()
+		m.prefetched.WithLabelValues(p.Model, p.Outcome).Add(float64(p.Tokens))
 	}
 	o.OnOutput = func(model string, tokens int, took time.Duration) {
 		each, between := took.Seconds()/float64(tokens), of[model].betweenEach

@@ -17,6 +17,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
+
+	"github.com/weft-go/weft/examples/gateway/serve"
 )
 
 // scrape returns the metrics of a gateway, without the process metrics, as the value of each series.
@@ -155,5 +157,21 @@ func TestMetricsSettings(t *testing.T) {
 		require.Equal(t, want, w.Code)
 		require.Equal(t, want == 200, strings.Contains(w.Body.String(), "worker=\"one\uFFFD\""))
 		g.stop()
+	}
+}
+
+// TestPrefetchMetrics checks the counters of what is computed in advance.
+func TestPrefetchMetrics(t *testing.T) {
+	m, o := newMetrics(), serve.Options{Model: "m"}
+	m.watch(&o)
+	o.OnPrefetch(serve.Prefetch{Model: "m", Worker: "one", Outcome: serve.PrefetchDone, Tokens: 320})
+	o.OnPrefetch(serve.Prefetch{Model: "m", Worker: "one", Outcome: serve.PrefetchDone, Tokens: 32})
+	o.OnPrefetch(serve.Prefetch{Model: "m", Worker: "one", Outcome: serve.PrefetchUsed, Tokens: 304})
+	got, all := scrape(t, m.handler(slog.New(slog.DiscardHandler)))
+	for name, want := range map[string]string{
+		`weft_prefetches_total{model="m",outcome="done"}`: "2", `weft_prefetches_total{model="m",outcome="used"}`: "1",
+		`weft_prefetch_tokens_total{model="m",outcome="done"}`: "352", `weft_prefetch_tokens_total{model="m",outcome="used"}`: "304",
+	} {
+		require.Equal(t, want, got[name], "%s\n%s", name, all)
 	}
 }

@@ -186,3 +186,26 @@ func ExampleModel_Raw() {
 	fmt.Printf("%q\n", answer.Answers[0].Text())
 	// Output: " a <tool_call>"
 }
+
+// A program that computes the known part of the next prompt while the user reads: the template omits past reasoning.
+func ExamplePrompt_Next() {
+	t, err := template.Lookup("harmony", nil)
+	if err != nil {
+		panic(err)
+	}
+	m := must(prompt.New(t, &prompt.Options{Tokenizer: mini.Load(), Family: "gpt_oss"}))
+	req := must(wire.Chat.Decode([]byte(`{"model":"m","messages":[{"role":"user","content":"Hi"}]}`), nil))
+	p := must(m.Render(req, time.Now()))
+	dec := must(m.NewDecoder(req, p, nil))
+	var answer event.Collector
+	answer.Add(dec.Append(nil, "<|channel|>analysis<|message|>A greeting.<|end|><|start|>assistant<|channel|>final<|message|>Hello!")...)
+	answer.Add(dec.Finish(nil)...)
+
+	ids := must(p.Next(req, wire.Turn(&answer, 0))) // for a request with max_tokens 1
+	text := string(m.Tokenizer().AppendDecode(nil, ids, false))
+	fmt.Println(strings.ReplaceAll(text[strings.LastIndex(text, "<|start|>user<|message|>Hi"):], "<|start|>", "\n<|start|>"))
+	// Output:
+	// <|start|>user<|message|>Hi<|end|>
+	// <|start|>assistant<|channel|>final<|message|>Hello!<|end|>
+	// <|start|>user<|message|>
+}

@@ -200,6 +200,9 @@ func demands(r *block.Request) (list []string) {
 func (c tokenBackend) dropped() []string {
 	chosen := c.place.engine
 	names := c.ignores(chosen)
+	if c.route.Intent.Prefetch && c.ahead == nil {
+		c.ignored = append(c.ignored, c.prefetchField())
+	}
 	for _, e := range c.fleet.order {
 		if e.kind != chosen.kind && slices.ContainsFunc(c.ignores(e), func(name string) bool { return !slices.Contains(names, name) }) {
 			c.route.Exclude = append(c.route.Exclude, e.id)

@@ -54,10 +54,11 @@ type engine struct {
 	trust       trust // judged under fleet.mu
 	adapters    []string
 	stream      *index.Stream
-	newStream   func() *index.Stream // returns a stream, which replaces the last one
-	follow      func() error         // subscribes to its events, which stream gets; nil if it sends none
-	cancel      func()               // of the subscription; may be nil
-	silent      atomic.Bool          // a poller reads its events, and there were none
+	newStream   func() *index.Stream  // returns a stream, which replaces the last one
+	follow      func() error          // subscribes to its events, which stream gets; nil if it sends none
+	cancel      func()                // of the subscription; may be nil
+	silent      atomic.Bool           // a poller reads its events, and there were none
+	ahead       atomic.Pointer[ahead] // the next prompt that it computes in advance; nil if there is none
 	identity
 
 	health // under fleet.mu

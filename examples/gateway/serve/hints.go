@@ -150,6 +150,7 @@ func (c *call) engineHints(ctx context.Context, e *engine) intent.Out {
 	}
 	in := c.route.Intent
 	in.RequestID = c.unique
+	in.Prefetch = in.Prefetch && c.managed() // otherwise, the gateway does it
 	out := e.hints.Emit(&in)
 	log := c.g.opt.Logger
 	if !log.Enabled(ctx, slog.LevelDebug) {

@@ -98,7 +98,7 @@ func TestHintsReachEngine(t *testing.T) {
 		{
 			"Dynamo", target(t, "dynamo"), []string{"Authorization", "Bearer ops", "X-Weft-Expected-Output", "300"},
 			object{"agent": object{"priority": 3, "prefetch": true}},
-			3, map[string]string{"nvext": `{"agent_hints":{"priority":3,"osl":300,"speculative_prefill":true}}`, "priority": ""},
+			3, map[string]string{"nvext": `{"agent_hints":{"priority":3,"osl":300}}`, "priority": ""},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 	"github.com/weft-go/weft/protocols/apierr"
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/event"
+	"github.com/weft-go/weft/protocols/intent"
 	"github.com/weft-go/weft/protocols/messages"
 	"github.com/weft-go/weft/protocols/replay"
 	"github.com/weft-go/weft/protocols/wire"
@@ -210,6 +211,9 @@ func (c *managedBackend) dropped() (names []string) {
 		if field, ok := c.lost(&l); ok && !slices.Contains(names, c.spelled(field)) {
 			names = append(names, c.spelled(field))
 		}
+	}
+	if hints := c.place.engine.hints; c.route.Intent.Prefetch && (hints == nil || len(hints.Emit(&intent.Intent{Prefetch: true}).Changes) > 0) {
+		names = append(names, c.prefetchField())
 	}
 	for _, x := range c.private() {
 		if slices.Contains(apiHints, x) && given(c.req, x) {

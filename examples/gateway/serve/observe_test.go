@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -124,7 +125,10 @@ func TestStatus(t *testing.T) {
 }
 
 // An endRecorder is a Tracer that records how requests end.
-type endRecorder struct{ ends []string }
+type endRecorder struct {
+	mu   sync.Mutex
+	ends []string
+}
 
 func (*endRecorder) Start(r *http.Request, api string) context.Context { return r.Context() }
 func (*endRecorder) Place(context.Context, *serve.Record)              {}
@@ -134,6 +138,8 @@ func (t *endRecorder) End(_ context.Context, r *serve.Record, e *apierr.Error) {
 	if e != nil {
 		why = e.Why
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.ends = append(t.ends, fmt.Sprint(r.API, " ", why))
 }
 

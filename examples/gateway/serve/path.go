@@ -109,6 +109,9 @@ type call struct {
 	out     output
 
 	preempted atomic.Bool // the router needs the engine for a request of a higher tier
+
+	ahead, before *ahead          // of this request and of the conversation's previous one, or nil; see prefetch.go
+	response      event.Collector // the response, if ahead is not nil
 }
 
 // A choice decodes one of the outputs for a request.
@@ -154,6 +157,7 @@ func (g *Gateway) respond(w http.ResponseWriter, r *http.Request, a *wire.API) {
 	defer func() { c.leave((*router.Ticket).Cancel) }() // no effect after finish; releases the reservation if relay panics
 	err = c.relay(w, r)
 	c.finish(r.Context(), err)
+	c.prefetch(r, err)
 }
 
 // read decodes the request and turns it into what engines get.
@@ -303,6 +307,7 @@ type chained struct {
 	*kvhash.Chain
 	size    int // of a block, in tokens
 	adapter string
+	ahead   *ahead // of the request with the prompt; may be nil
 }
 
 // hashes returns the hashes of the prompt's blocks. Those that the conversation's previous prompt had are not computed
@@ -310,12 +315,14 @@ type chained struct {
 func (c tokenBackend) hashes() []uint64 {
 	chain := kvhash.NewChain(c.blocks, kvhash.Scheme{}.With(c.adapter, c.route.Intent.Salt))
 	kept, n := c.text.Kept() // of the same tenant and salt
-	if k, ok := kept.(chained); ok && k.size == c.blocks && k.adapter == c.adapter {
+	k, ok := kept.(chained)
+	c.before = k.ahead
+	if ok && k.size == c.blocks && k.adapter == c.adapter {
 		chain = k.Fork() // other requests may continue the previous prompt, too
 		chain.Truncate(min(len(chain.Blocks()), n/c.blocks))
 	}
 	chain.Append(c.prompt[len(chain.Blocks())*c.blocks:]...)
-	c.text.Keep(chained{chain, c.blocks, c.adapter}, 9*len(chain.Blocks()))
+	c.text.Keep(chained{chain, c.blocks, c.adapter, c.ahead}, 9*len(chain.Blocks()))
 	return chain.Blocks()
 }
 
@@ -324,6 +331,7 @@ func (c tokenBackend) hash() error {
 	if err := c.overflow(); err != nil {
 		return err
 	}
+	c.plan()
 	c.route.Hashes = c.hashes()
 	c.route.Tokens = len(c.prompt)
 	c.rec.Hashes, c.rec.BlockSize = c.route.Hashes, c.blocks
@@ -338,11 +346,13 @@ func (c *call) choose(ctx context.Context) error {
 	if err := c.backend.hash(); err != nil {
 		return err
 	}
+	c.claim()
 	begun := time.Now()
 	p, err := c.fleet.place(ctx, &c.route)
 	if err == nil {
 		c.rec.Queued = time.Since(begun)
 		c.on(ctx, p)
+		c.used()
 	}
 	return err
 }
@@ -350,6 +360,9 @@ func (c *call) choose(ctx context.Context) error {
 // on records where the request was placed.
 func (c *call) on(ctx context.Context, p *placement) {
 	c.place = p
+	if a := p.engine.ahead.Load(); a != nil {
+		a.stop()
+	}
 	c.rec.Worker, c.rec.Decision, c.rec.Placing = p.engine.name, *p.ticket.Decision(), p.took
 	c.rec.Sent = time.Since(c.begun)
 	if t := c.g.opt.Tracer; t != nil && !c.part {
@@ -402,7 +415,7 @@ func (c *call) relay(w http.ResponseWriter, r *http.Request) error {
 		if r.URL.Path == compactPath {
 			out.form = compactionBody
 		}
-		c.out = c.searched(c.compacted(out))
+		c.out = c.collected(c.searched(c.compacted(out)))
 		err := c.run(ctx)
 		if err == nil {
 			err = out.write(w)
@@ -415,7 +428,7 @@ func (c *call) relay(w http.ResponseWriter, r *http.Request) error {
 
 	out := &streamOutput{c: c, enc: enc}
 	out.w.start(w, enc.Append(nil, start), enc.AppendKeepAlive(nil), c.g.opt.KeepAlive)
-	c.out = c.searched(c.compacted(out))
+	c.out = c.collected(c.searched(c.compacted(out)))
 	err = c.run(ctx)
 	if err == nil {
 		end := out.enc.Finish(out.frames)

@@ -104,6 +104,9 @@ type Options struct {
 	// OnOutput is called for the tokens of a request's first choice that arrived together, with the time since the tokens
 	// before, and not for the first ones. Both functions are called from a goroutine of the request and should return quickly.
 	OnOutput func(model string, tokens int, took time.Duration)
+	// OnPrefetch is called when the known part of a conversation's next prompt was computed or was not, and again when the next prompt has
+	// begun with it, from goroutines of requests. Clients ask for it with intent.Intent.Prefetch.
+	OnPrefetch func(Prefetch)
 
 	// Tracer follows requests, to trace them; nil means that they are not traced.
 	Tracer Tracer
@@ -429,6 +432,15 @@ func (g *Gateway) begin() (end func(), refuse, ok bool) {
 		g.mu.Unlock()
 		g.busy.Done()
 	}, false, true
+}
+
+// aside calls f in a goroutine for which Close waits, unless the gateway drains. Drain does not wait for it.
+func (g *Gateway) aside(f func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.drain {
+		g.busy.Go(f)
+	}
 }
 
 // ServeHTTP serves one request.
