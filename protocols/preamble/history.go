@@ -67,7 +67,7 @@ func (t *History) Next(r *block.Request, o *CompareOptions) Divergence {
 	defer m.giveBack()
 	w := walk{old: t.marks, was: -1, part: -1}
 	if n := min(len(t.marks)+16, maxMarks); cap(m.marks) < n || cap(m.marks) > 2*n {
-		m.marks = make([]mark, 0, n)
+		m.marks = make([]mark, 0, min(n+n/4, maxMarks)) // later requests have more
 	}
 	w.marks = m.marks[:0]
 	names := make([]uint64, 0, min(len(r.Tools()), maxTools))
@@ -282,7 +282,8 @@ type lineStart struct {
 }
 
 // lineStarts has the starts of lines that the default rules match or that Relocate writes, by their first byte.
-var lineStarts = sync.OnceValue(func() (list [256][]lineStart) {
+var lineStarts = sync.OnceValue(func() *[256][]lineStart {
+	var list [256][]lineStart
 	add := func(text string, where where) {
 		if text != "" {
 			list[text[0]] = append(list[text[0]], lineStart{text, where})
@@ -294,7 +295,7 @@ var lineStarts = sync.OnceValue(func() (list [256][]lineStart) {
 		}
 		add(r.Label, inSystem)
 	}
-	return list
+	return &list
 })
 
 // labelled reports whether a line that starts with head may be a fragment.
