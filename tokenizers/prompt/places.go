@@ -108,15 +108,16 @@ func (p *Prompt) Tokens(tok *tokenizers.Tokenizer, marks []Mark, ids []uint32, c
 	s, done := tok.NewStream(false, nil), 0
 	single := 0 // the ids before this one are decoded one by one
 	var text []byte
+	var last cache.Prefix // a cut near the end
 	inBlocks := tok == p.model.tok && p.model.blocks
 	for n := decodeBlock / 4; inBlocks && n <= decodeBlock && n < len(ids) && len(marks) > 0; n *= 4 { // the marks of a conversation are near its end
 		text = tok.AppendDecode(text[:0], ids[len(ids)-n:], false)
 		at := len(p.Text) - len(text)
-		if at <= 0 || p.Text[at:] != string(text) || !utf8.RuneStart(p.Text[at]) || len(cuts) > 0 && cuts[len(cuts)-1].Bytes > at {
+		if at <= 0 || p.Text[at:] != string(text) || !utf8.RuneStart(p.Text[at]) {
 			break
 		}
 		if at <= marks[len(marks)-1].Byte {
-			cuts = append(slices.Clip(cuts), cache.Prefix{Bytes: at, Tokens: len(ids) - n})
+			last = cache.Prefix{Bytes: at, Tokens: len(ids) - n}
 			break
 		}
 	}
@@ -127,9 +128,15 @@ func (p *Prompt) Tokens(tok *tokenizers.Tokenizer, marks []Mark, ids []uint32, c
 			continue
 		}
 		if n > 0 && s.Held() == 0 { // decoders may treat the first token differently
-			i := sort.Search(len(cuts), func(i int) bool { return cuts[i].Bytes > marks[k].Byte })
-			if i > 0 && cuts[i-1].Tokens > n && cuts[i-1].Tokens < len(ids) {
-				done, n = cuts[i-1].Bytes, cuts[i-1].Tokens
+			near := last
+			if i := sort.Search(len(cuts), func(i int) bool { return cuts[i].Bytes > marks[k].Byte }); near.Bytes > marks[k].Byte || i > 0 && cuts[i-1].Tokens > near.Tokens {
+				near = cache.Prefix{}
+				if i > 0 {
+					near = cuts[i-1]
+				}
+			}
+			if near.Tokens > n && near.Tokens < len(ids) {
+				done, n = near.Bytes, near.Tokens
 			}
 		}
 		if n >= single && n > 0 && s.Held() == 0 && inBlocks {
