@@ -19,13 +19,14 @@ import (
 // Builder makes values of JSON. The zero Builder is ready; it hands out memory in blocks, so use one for
 // all parts of a request.
 type Builder struct {
-	strs    []Str
-	origins []Origin
-	dicts   []Dict
-	lists   []List
-	nums    []num
-	values  []Value
-	chunk   int // length of the next blocks
+	strs                           []Str
+	origins                        []Origin
+	dicts                          []Dict
+	lists                          []List
+	nums                           []num
+	values                         []Value
+	strRoom, originRoom, valueRoom int // lengths of their last blocks
+
 	key     []byte
 	buf     []byte
 	written bool // numbers keep their spelling
@@ -33,7 +34,7 @@ type Builder struct {
 
 func (b *Builder) origin(parent *Origin, key string, index int) *Origin {
 	if len(b.origins) == 0 {
-		b.origins = make([]Origin, b.block())
+		b.origins = make([]Origin, block(&b.originRoom))
 	}
 	o := &b.origins[0]
 	b.origins = b.origins[1:]
@@ -43,7 +44,7 @@ func (b *Builder) origin(parent *Origin, key string, index int) *Origin {
 
 func (b *Builder) str(s string, src *Origin) *Str {
 	if len(b.strs) == 0 {
-		b.strs = make([]Str, b.block())
+		b.strs = make([]Str, block(&b.strRoom))
 	}
 	x := &b.strs[0]
 	b.strs = b.strs[1:]
@@ -51,16 +52,17 @@ func (b *Builder) str(s string, src *Origin) *Str {
 	return x
 }
 
-// block returns the length of the next block of values.
-func (b *Builder) block() int {
-	b.chunk = min(max(2*b.chunk, 64), 1024)
-	return b.chunk
+// block returns the length of the next block of memory, given the last one. The first is for a few messages, because
+// a value that is kept keeps its block.
+func block(last *int) int {
+	*last = min(max(2**last, 24), 1024)
+	return *last
 }
 
 // room returns memory for n values.
 func (b *Builder) room(n int) []Value {
 	if len(b.values) < n {
-		b.values = make([]Value, max(n, 2*b.block()))
+		b.values = make([]Value, max(n, block(&b.valueRoom)))
 	}
 	v := b.values[:0:n]
 	b.values = b.values[n:]
@@ -115,7 +117,7 @@ func (b *Builder) Value(v *jsonval.Value, root *Origin) Value {
 
 func (b *Builder) dict(src *Origin) *Dict {
 	if len(b.dicts) == 0 {
-		b.dicts = make([]Dict, 32)
+		b.dicts = make([]Dict, 16)
 	}
 	d := &b.dicts[0]
 	b.dicts = b.dicts[1:]

@@ -1048,7 +1048,11 @@ func (rt *render) slice(v, lo, hi, step Value) Value {
 		if inc == 1 {
 			return list[start:max(start, stop):max(start, stop)]
 		}
-		var out []Value
+		n := 0
+		if inc > 0 && start < stop || inc < 0 && start > stop {
+			n = (stop-start)/inc + 1
+		}
+		out := make([]Value, 0, n)
 		for i := start; inc > 0 && i < stop || inc < 0 && i > stop; i += inc {
 			out = append(out, list[i])
 		}
