@@ -271,8 +271,9 @@ func (r *Reader) grow(n int) {
 }
 
 const (
-	readSize = 16 << 10
-	maxEmpty = 100 // consecutive empty reads, as in bufio
+	firstRead = 4 << 10 // most responses are small
+	readSize  = 16 << 10
+	maxEmpty  = 100 // consecutive empty reads, as in bufio
 )
 
 // Events returns the events and comments of src, which it reads to its end. An error of src is the last element, wrapped
@@ -288,7 +289,7 @@ func (r *Reader) Events(src io.Reader) iter.Seq2[Event, error] {
 			}
 			return each(ev, err)
 		}
-		for empty := 0; ; {
+		for empty, size := 0, firstRead; ; {
 			for {
 				ev, ok, err := r.Next()
 				if !ok && err == nil {
@@ -301,9 +302,11 @@ func (r *Reader) Events(src io.Reader) iter.Seq2[Event, error] {
 			if r.eof {
 				return
 			}
-			r.grow(readSize)
+			r.grow(size)
 			n, err := src.Read(r.buf[len(r.buf):cap(r.buf)])
-			r.buf = r.buf[:len(r.buf)+n]
+			if r.buf = r.buf[:len(r.buf)+n]; len(r.buf) == cap(r.buf) {
+				size = min(2*size, readSize)
+			}
 			if empty++; n > 0 {
 				empty = 0
 			} else if err == nil && empty >= maxEmpty {
