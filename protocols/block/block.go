@@ -15,6 +15,17 @@ import (
 // pass it to [Request.Set].
 type Block struct {
 	Kind Kind
+
+	// The flags of all kinds are together, because conversations have many blocks.
+
+	Form     Form // spelling of a ToolResult's content
+	Summary  bool // Reasoning: Text is a summary; the reasoning itself was not given
+	Redacted bool // Reasoning: Encrypted holds reasoning that was withheld
+	Custom   bool // ToolCall and ToolResult: the tool takes free text
+	Server   bool // ToolCall and ToolResult: the tool runs on the server
+	IsError  bool // ToolResult: the tool failed
+	opens    bool // set for blocks of detached requests: a message begins with this block, in a turn that has several
+
 	// Type is the block's type in its API (thinking, input_text, function_call). Writers ignore it.
 	Type string
 	// ID is the item's ID in the Responses API. It is not the ID that links a call to its result.
@@ -25,8 +36,6 @@ type Block struct {
 	// Reasoning, and Encrypted also for Compaction.
 	Signature string // proof of origin; clients return it unmodified
 	Encrypted string // reasoning that only its origin can read
-	Summary   bool   // Text is a summary; the reasoning itself was not given
-	Redacted  bool   // Encrypted holds reasoning that was withheld
 
 	// ToolCall and ToolResult.
 	CallID    string // links a call to its result; never changed
@@ -34,12 +43,7 @@ type Block struct {
 	Namespace string // the tool's namespace; Responses only
 	// Args is the exact text of the arguments: JSON as the model or its harness wrote it, valid or not, or free text if
 	// Custom is set.
-	Args    string
-	Custom  bool // the tool takes free text
-	Server  bool // the tool runs on the server
-	IsError bool // ToolResult: the tool failed
-	Form    Form // spelling of a ToolResult's content
-	opens   bool // set for blocks of detached requests: a message begins with this block, in a turn that has several
+	Args string
 
 	Content []Block // ToolResult, Document, Citation, Instruction: nested blocks
 	Media   *Media  // Image, Audio, Video, File, Document, Citation
