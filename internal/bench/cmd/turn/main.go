@@ -69,6 +69,9 @@ func main() {
 // measure measures what the options select.
 func measure(o *options, w io.Writer) error {
 	runtime.GOMAXPROCS(1)
+	if o.profile == "" {
+		runtime.MemProfileRate = 0 // as in the gateway, which does not link the heap profile
+	}
 	shared := bench.Shared(o.root)
 	if shared == "" {
 		return errors.New("no shared test data: set WEFT_SHARED")
