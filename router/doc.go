@@ -58,7 +58,7 @@
 //
 // Options.Drop receives the blocks that no request will need again: after a session's last request, after a compaction, and
 // of sub-agents whose result their parent has received. Today's engines cannot remove single blocks on request, so that it is for caches
-// that the caller controls.
+// that the caller controls. SGLang can be told that a session has ended.
 //
 // # Virtual time
 //

@@ -10,7 +10,7 @@ import (
 	"github.com/weft-go/weft/router/internal/ledger"
 )
 
-// This file preempts requests for those of a higher tier. The router only asks; the owner of the ticket ends the engine's request.
+// This file preempts requests for requests of a higher tier. The owner of the ticket ends the request to the engine.
 
 // maxPreempted limits how often a request is preempted.
 const maxPreempted = 3

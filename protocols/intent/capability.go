@@ -88,7 +88,7 @@ type Target struct {
 //	                      refuses every request with a priority
 //	low values first      SGLang's --schedule-low-priority-values-first
 //	thinking budget       vLLM knows where the model's reasoning ends; without it, it refuses a budget
-//	session field         vLLM is new enough to have the field session_id
+//	session field         vLLM is new enough to have the field session_id, SGLang has --enable-session-radix-cache
 //	cache options         the OpenAI model takes prompt_cache_options and prompt_cache_breakpoint, and not
 //	                      prompt_cache_retention: gpt-5.6 and later
 //	cache scope           Anthropic's beta prompt-caching-scope is on; without it, a scope is refused

@@ -257,7 +257,7 @@ func ExampleCapabilities() {
 	// | cache_key | - | - | x-smg-routing-key | - | - | prompt_cache_key | - |
 	// | tenant | - | - | - | x-llm-d-inference-fairness-id, since 0.8 | x-gateway-inference-fairness-id | - | - |
 	// | user | - | - | - | - | - | safety_identifier | metadata.user_id |
-	// | session | x-dynamo-session-id, since 1.4.0 | session_id, needs session field | - | - | - | - | - |
+	// | session | x-dynamo-session-id, since 1.4.0 | session_id, needs session field | session_id, needs session field | - | - | - | - |
 	// | parent | x-dynamo-parent-session-id, since 1.4.0 | - | - | - | - | - | - |
 	// | final | x-dynamo-session-final, since 1.4.0 | - | - | - | - | - | - |
 	// | request_id | x-request-id | x-request-id | rid | x-request-id | x-request-id | x-client-request-id | - |

@@ -6,7 +6,8 @@ import "strconv"
 
 // SGLang reads hints from fields of the body, according to python/sglang/srt/entrypoints/openai/protocol.py in November
 // 2026. Both cache_salt and extra_key become part of its cache key. session_params names a session that was opened on
-// the server before. It is read but never sent, because sending it does not open a session.
+// the server before. It is read but never sent, because sending it does not open a session. With --enable-session-radix-cache, blocks
+// that no session_id refers to are evicted first, until /close_session.
 
 func (r *reader) sglangBody() {
 	r.str(hintSalt, &r.in.Salt, r.body("extra_key"))
@@ -33,6 +34,7 @@ var sglangRows = []capability{
 		needs(priorityScheduling).priority(HigherSooner), // lower is sooner with the feature low values first
 	inBodyRow(hintSalt, maxText, saltOf, "cache_salt"),
 	inHeaderRow(hintCacheKey, "x-smg-routing-key", keyOf),
+	inBodyRow(hintSession, maxText, sessionOf, "session_id").needs(sessionField),
 	inBodyRow(hintRequestID, maxText, requestIDOf, "rid"),
 	row(hintPin, "data_parallel_rank", func(s *sender) {
 		p := s.in.Pin

@@ -119,9 +119,10 @@ func TestMemoSampled(t *testing.T) {
 	require.Positive(t, other)
 }
 
-// TestMemoSampledBytes checks that the ids of responses count for the limit of a Memo.
-func TestMemoSampledBytes(t *testing.T) {
-	m := newModel(t, lookup("chatml", nil), family.New("hermes"), prompt.Options{Tokenizer: ownTokenizer(t)})
+// question returns a decoder for a question with a new Memo.
+func question(t *testing.T) (*prompt.Memo, *prompt.Decoder, *tokenizers.Tokenizer) {
+	tok := ownTokenizer(t)
+	m := newModel(t, lookup("chatml", nil), family.New("hermes"), prompt.Options{Tokenizer: tok})
 	memo := prompt.NewMemo(0)
 	turn := memo.Turn("", "", "")
 	req, err := turn.Decode(wire.Chat, []byte(`{"model":"m","messages":[{"role":"user","content":"q"}]}`), nil)
@@ -130,8 +131,14 @@ func TestMemoSampledBytes(t *testing.T) {
 	require.NoError(t, err)
 	dec, err := m.NewDecoder(req, p, nil)
 	require.NoError(t, err)
+	return memo, dec, tok
+}
+
+// TestMemoSampledBytes checks that the ids of responses count for the limit of a Memo.
+func TestMemoSampledBytes(t *testing.T) {
+	memo, dec, tok := question(t)
 	_, before := memo.Len()
-	dec.AppendTokens(nil, slices.Repeat(m.Tokenizer().AppendEncode(nil, "a"), 10_000)...)
+	dec.AppendTokens(nil, slices.Repeat(tok.AppendEncode(nil, "a"), 10_000)...)
 	dec.Finish(nil)
 	_, after := memo.Len()
 	require.Greater(t, after, before+40_000)
@@ -139,16 +146,8 @@ func TestMemoSampledBytes(t *testing.T) {
 
 // TestMemoSampledTrim checks that the ids of a response do not bring back a conversation that was trimmed meanwhile.
 func TestMemoSampledTrim(t *testing.T) {
-	m := newModel(t, lookup("chatml", nil), family.New("hermes"), prompt.Options{Tokenizer: ownTokenizer(t)})
-	memo := prompt.NewMemo(0)
-	turn := memo.Turn("", "", "")
-	req, err := turn.Decode(wire.Chat, []byte(`{"model":"m","messages":[{"role":"user","content":"q"}]}`), nil)
-	require.NoError(t, err)
-	p, err := turn.Render(m, req, noon)
-	require.NoError(t, err)
-	dec, err := m.NewDecoder(req, p, nil)
-	require.NoError(t, err)
-	dec.AppendTokens(nil, m.Tokenizer().AppendEncode(nil, "a")...)
+	memo, dec, tok := question(t)
+	dec.AppendTokens(nil, tok.AppendEncode(nil, "a")...)
 	for range 3 {
 		memo.Trim()
 	}

@@ -25,7 +25,7 @@ func (SGLang) String() string { return "sglang" }
 
 // Traits implements Kind. The decoder applies stop strings, because the engine cuts its text within a token.
 func (SGLang) Traits() Traits {
-	return Traits{Path: "/generate", Owner: "sglang", KeyEnv: "SGLANG_API_KEY", Hints: "sglang", Probs: true}
+	return Traits{Path: "/generate", Owner: "sglang", KeyEnv: "SGLANG_API_KEY", Hints: "sglang", Close: "/close_session", Probs: true}
 }
 
 // sglangParams are the sampling parameters of a request.

@@ -58,6 +58,7 @@ type Traits struct {
 	Host   string // the only host that gets that key; "" means any
 	Hints  string // dialect of its hints, one of package intent; "" if it takes none
 	Events string // path of the endpoint that returns the cache events since the last request; "" if there is none
+	Close  string // path of the endpoint that ends the claim of a session on the cache; "" if sessions have none
 	Text   bool   // it gets prompts and returns output as text, in which special tokens are missing
 	Probs  bool   // it reports log probabilities
 	// PromptProbs is the kind as which it gets requests for the log probabilities of the prompt; nil if it reports none.

@@ -59,6 +59,7 @@ type engine struct {
 	cancel      func()                // of the subscription; may be nil
 	silent      atomic.Bool           // a poller reads its events, and there were none
 	ahead       atomic.Pointer[ahead] // the next prompt that it computes in advance; nil if there is none
+	claims      claims
 	identity
 
 	health // under fleet.mu
@@ -136,7 +137,7 @@ func (f *fleet) add(e *Engine, rt http.RoundTripper) error {
 		return err
 	}
 	f.router.Update(id, time.Now(), func(w *policy.Worker) { w.Adapters = e.Adapters })
-	en := &engine{id: id, name: name, url: base, apiKey: e.APIKey, model: e.Model, hints: hints, kind: kind, adapters: e.Adapters, client: newClient(rt)}
+	en := &engine{id: id, name: name, url: base, apiKey: e.APIKey, model: e.Model, hints: hints, kind: kind, adapters: e.Adapters, client: newClient(rt), claims: newClaims(kind.Traits().Close, hints)}
 	if u, err := url.Parse(base); err == nil {
 		en.host = u.Hostname()
 	}

@@ -143,6 +143,16 @@ func (c *call) follow() {
 	}
 }
 
+// emit writes hints in the dialect of an engine that takes some, with the session that claims blocks of its cache.
+func (c *call) emit(e *engine, in *intent.Intent) intent.Out {
+	if e.claims.path != "" && in.Session.ID != "" {
+		if in.Session.ID = c.claimant(); !e.claims.add(in.Session.ID) {
+			in.Session = intent.Session{}
+		}
+	}
+	return e.hints.Emit(in)
+}
+
 // engineHints returns the hints in the dialect of an engine.
 func (c *call) engineHints(ctx context.Context, e *engine) intent.Out {
 	if e.hints == nil {
@@ -151,7 +161,7 @@ func (c *call) engineHints(ctx context.Context, e *engine) intent.Out {
 	in := c.route.Intent
 	in.RequestID = c.unique
 	in.Prefetch = in.Prefetch && c.managed() // otherwise, the gateway does it
-	out := e.hints.Emit(&in)
+	out := c.emit(e, &in)
 	log := c.g.opt.Logger
 	if !log.Enabled(ctx, slog.LevelDebug) {
 		return out

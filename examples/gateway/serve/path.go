@@ -730,6 +730,7 @@ func (c *call) settle(ctx context.Context, err error) {
 		c.rec.Finish = public(ctx, err).Why.String()
 		c.leave((*router.Ticket).Cancel)
 	}
+	c.endClaim()
 	c.g.opt.Logger.Info("request done", "request", c.id, "engine_request", c.unique, "key", c.client.name(), "api", c.rec.API, "worker", c.rec.Worker, "why", c.rec.Decision.Why(),
 		"prompt", tokens, "cached", u.Cached, "output", u.Output, "finish", c.rec.Finish, "continued", c.joined, "ms", c.rec.Total.Milliseconds(), "err", loggable(err))
 	if c.g.opt.OnDone != nil {

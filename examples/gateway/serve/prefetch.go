@@ -306,8 +306,8 @@ func (c *call) request(ctx context.Context, p *placement, req *router.Request, i
 	var hints intent.Out
 	if e.hints != nil {
 		in := req.Intent
-		in.RequestID = rec.EngineRequestID
-		hints = e.hints.Emit(&in)
+		in.RequestID, in.Session.ID = rec.EngineRequestID, c.route.Intent.Session.ID
+		hints = c.emit(e, &in)
 	}
 	begun := time.Now()
 	steps, err := e.complete(ctx, rec.EngineRequestID, out, hints)

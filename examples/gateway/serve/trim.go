@@ -24,6 +24,7 @@ func (g *Gateway) trim() {
 				if !d.managed() {
 					d.families.model.Cache().Trim()
 				}
+				d.fleet.closeIdle(g.ctx, now.Add(-historyFor))
 				for d.fleet.router.Index().Expire(now) { // otherwise only done for requests
 				}
 			}
