@@ -59,11 +59,12 @@ type engine struct {
 	context int    // tokens of the batch
 	busy    bool
 	removed []uint64 // since the last event
+	ahead   *job     // that computes the known part of a next prompt; nil if there is none
 }
 
 // job is a request in an engine.
 type job struct {
-	session *session
+	session *session // nil if it computes the known part of a next prompt
 	placed  time.Time
 	request *router.Request
 	ticket  *router.Ticket
@@ -83,6 +84,9 @@ type job struct {
 func (e *engine) submit(j *job) {
 	if j.gone {
 		return
+	}
+	if j.session != nil {
+		e.run.giveWay(e.ahead)
 	}
 	e.waiting = append(e.waiting, j)
 	if !e.busy {
@@ -190,6 +194,12 @@ func (e *engine) end() {
 			continue
 		}
 		j.ticket.FirstToken(now)
+		if j.session == nil {
+			e.cache.release(j.blocks)
+			j.ticket.Finish(now, j.cached, 1)
+			e.ahead = nil
+			continue
+		}
 		e.run.first(j)
 		j.made = 1
 		e.batch = append(e.batch, j)

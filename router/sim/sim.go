@@ -49,6 +49,8 @@ type Options struct {
 	//	tier  0 if their requests do not
 	//	others 1 if the other sessions are measured
 	//	preempt 1 if requests of lower tiers can be preempted: see router.Ticket.Preemptible
+	//	forget part of the agents' responses that is reasoning; prompts omit it when the user asks something new, with every eighth request
+	//	ahead 1 if idle engines compute what is known of such a prompt after the last response before it
 	//	named 0 if requests have no session
 	//	base, token, pair, front, transfer, step, sequence, context
 	//	      costs of the engines in milliseconds: of a prompt, each of its tokens to compute, each token before that, each
@@ -141,6 +143,7 @@ type run struct {
 
 	others    bool
 	preempt   bool
+	ahead     bool
 	preempted []*job
 	role      policy.Role // of requests
 }
@@ -180,7 +183,7 @@ func (o *Options) conditions() (name string, c map[string]float64, err error) {
 	if workloads[name] == nil {
 		return "", nil, fmt.Errorf("sim: unknown workload %q (want agents or chat)", name)
 	}
-	c = map[string]float64{"kv": 1, "slow": 1, "lost": 0, "late": 0, "drop": 0, "hold": 0, "named": 1, "final": 1, "split": 0, "high": 0, "tier": 1, "others": 0, "preempt": 0, "pin": 0,
+	c = map[string]float64{"kv": 1, "slow": 1, "lost": 0, "late": 0, "drop": 0, "hold": 0, "named": 1, "final": 1, "split": 0, "high": 0, "tier": 1, "others": 0, "preempt": 0, "pin": 0, "forget": 0, "ahead": 0,
 		"base": 0, "token": 0.030, "pair": 3e-7, "front": 0, "transfer": 0.005, "step": 8, "sequence": 0.12, "context": 8e-6}
 	for part := range strings.SplitSeq(rest, ",") {
 		if part == "" {
@@ -219,6 +222,13 @@ func Run(opt *Options) (*Result, error) {
 	if o.create == nil {
 		o.create = workloads[name]
 	}
+	if create := o.create; c["forget"] > 0 {
+		o.create = func(rnd *rand.Rand) *chain {
+			s := create(rnd)
+			s.forget(c["forget"])
+			return s
+		}
+	}
 	var tr *trace
 	block := 256
 	if o.Trace != nil {
@@ -234,6 +244,7 @@ func Run(opt *Options) (*Result, error) {
 	r := &run{
 		opt: o, block: block, now: start, from: start.Add(o.Duration / 3), rnd: rand.New(rand.NewPCG(o.Seed, 1)), held: make(map[*router.Ticket]*job),
 		lost: c["lost"], late: time.Duration(c["late"] * 1e9), named: c["named"] > 0, costs: conditionCosts(c), high: c["high"], tier: uint32(c["tier"]), pin: time.Duration(c["pin"] * 1e9), final: c["final"] > 0, others: c["others"] > 0, preempt: c["preempt"] > 0,
+		ahead: c["ahead"] > 0,
 	}
 	ropt := &router.Options{Policy: o.Policy, Hold: time.Duration(c["hold"] * 1e6)}
 	if c["drop"] > 0 {
@@ -342,8 +353,41 @@ func (r *run) next(s *session) {
 		r.next(child)
 		return
 	}
+	r.giveWay(s.ahead)
 	s.prompt(r.block)
 	r.offer(s)
+}
+
+// prefetch computes the known part of a session's next prompt where its last one was computed, if that engine has no prompt to compute.
+func (r *run) prefetch(s *session, e *engine) {
+	if e.ahead != nil || len(e.waiting)+len(e.started) > 0 {
+		return
+	}
+	hashes, n := s.known(r.block)
+	req := &router.Request{Hashes: hashes, Tokens: n, Only: []index.WorkerID{e.id}, Intent: intent.Intent{Priority: -1}}
+	tk, err := r.router.Offer(req, r.now)
+	if err != nil {
+		panic(err)
+	}
+	if tk.Decision() == nil {
+		tk.Cancel(r.now)
+		return
+	}
+	e.ahead = &job{placed: r.now, request: req, ticket: tk, hashes: hashes, length: n, output: 1}
+	s.ahead = e.ahead
+	e.submit(e.ahead)
+}
+
+// giveWay cancels a job of prefetch, unless it is nil or has ended.
+func (r *run) giveWay(j *job) {
+	if j == nil {
+		return
+	}
+	if e := r.engines[j.ticket.Decision().Worker]; e.ahead == j {
+		e.ahead = nil
+		e.cancel(j)
+		j.ticket.Cancel(r.now)
+	}
 }
 
 // offer offers the session's next request to the router.
@@ -493,6 +537,9 @@ func (r *run) finished(j *job) {
 	s := j.session
 	switch s.turn++; {
 	case s.turn < len(s.turns):
+		if r.ahead && s.turns[s.turn].again > 0 && s.recorded == nil {
+			r.prefetch(s, r.engines[j.ticket.Decision().Worker])
+		}
 		r.after(s.turns[s.turn].pause, func() { r.next(s) })
 	case s.parent != nil:
 		r.after(0, func() { r.next(s.parent) })

@@ -197,6 +197,51 @@ func TestConditions(t *testing.T) {
 	require.Less(t, split.End()-split.Mean(), whole.End()-whole.Mean(), "no prefill interrupts a response")
 }
 
+// Where prompts omit past reasoning, more is computed, and computing it in advance saves most of that. Elsewhere, nothing changes.
+func TestAhead(t *testing.T) {
+	o := Options{Workers: 4, Load: 0.5, Duration: 10 * time.Minute}
+	run := func(workload string) *Result {
+		o.Workload = workload
+		return simulate(t, o, "cost_ms")
+	}
+	plain, forget, ahead := run("agents"), run("agents:forget=0.6"), run("agents:forget=0.6,ahead=1")
+	require.Equal(t, plain, run("agents:ahead=1"))
+	require.Less(t, forget.Hit(), plain.Hit())
+	require.Greater(t, ahead.Hit(), forget.Hit())
+	require.Less(t, ahead.Mean(), forget.Mean()*85/100)
+}
+
+// The end of a prompt that is printed again has other hashes, and what is known of it is the beginning of the next prompt.
+func TestForget(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(3, 4))
+	for range 20 {
+		c := agents(rnd)
+		c.forget(0.5)
+		s := &session{chain: c, id: rnd.Uint64()}
+		var last []uint64
+		var lastLength int
+		for s.turn < len(c.turns) {
+			again := c.turns[s.turn].again
+			var known []uint64
+			if again > 0 {
+				known, _ = s.known(256)
+				require.Equal(t, last, s.hashes, "known changes nothing")
+			}
+			s.prompt(256)
+			require.Len(t, s.hashes, (s.length+c.turns[s.turn].output)/256)
+			if again > 0 {
+				require.Equal(t, known, s.hashes[:len(known)])
+				require.Less(t, s.length, lastLength+c.turns[s.turn].tokens+c.turns[s.turn-1].output)
+				if again > 512 {
+					require.NotEqual(t, last[len(known)-1], known[len(known)-1])
+				}
+			}
+			last, lastLength = slices.Clone(s.hashes), s.length
+			s.turn++
+		}
+	}
+}
+
 // The generated agents have the published shape.
 func TestAgents(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))

@@ -24,6 +24,10 @@ type turn struct {
 	output int           // tokens to generate
 	fresh  bool          // the conversation was compacted: the prompt is the shared beginning and tokens
 	child  *chain        // a sub-agent that runs in the pause, which begins after it
+
+	// The prompt has the end of the last prompt and its response again, without some of it, because the template omits past reasoning.
+	again   int // tokens that it has again, other ones
+	omitted int // tokens that are missing
 }
 
 // Agents have the shape that AgentX published: 43 turns on average, 142,000 prompt tokens and 444 output tokens for each request,
@@ -58,6 +62,32 @@ func agent(rnd *rand.Rand, shared uint64, sharedTokens, turns int, delegates boo
 	return s
 }
 
+// questions is the number of requests for each question of an agent's user.
+const questions = 8
+
+// forget makes the user of an agent ask something new with every eighth request. Prompts then omit a part of the responses since the last
+// question, which is their reasoning.
+func (s *chain) forget(part float64) {
+	since, reasoning := 0, 0 // after the last question: tokens, and how many of them are reasoning
+	for i := range s.turns {
+		t := &s.turns[i]
+		if t.child != nil {
+			t.child.forget(part)
+		}
+		switch {
+		case t.fresh:
+			since, reasoning = 0, 0
+		case i > 0 && i%questions == 0:
+			t.again, t.omitted = since-reasoning, reasoning
+			since, reasoning = 0, 0
+		case i > 0:
+			since += t.tokens
+		}
+		since += t.output
+		reasoning += int(part * float64(t.output))
+	}
+}
+
 // Chats have up to 6 short turns and one of 50 system prompts of 2,000 to 10,000 tokens.
 func chat(rnd *rand.Rand) *chain {
 	s := &chain{shared: 3 + rnd.Uint64N(50)}
@@ -89,10 +119,11 @@ func (s *chain) cost(c *costs) (ms float64, lasts time.Duration) {
 		if t.fresh {
 			length = s.sharedTokens
 		}
-		n, before := float64(t.tokens), float64(length)
+		length -= t.again + t.omitted
+		n, before := float64(t.again+t.tokens), float64(length)
 		prefill := c.base + c.prefill(n, before)
 		ms += c.work(n, before, float64(t.output), before)
-		length += t.tokens + t.output
+		length += t.again + t.tokens + t.output
 		lasts += t.pause + time.Duration((prefill+30*float64(t.output))*1e6)
 	}
 	return ms, lasts
@@ -109,6 +140,7 @@ type session struct {
 	hashes []uint64 // of all blocks of prompt and response
 
 	recorded *intent.Intent // of a request of a trace
+	ahead    *job           // computes the known part of the next prompt, or has done so
 }
 
 // prompt appends the next turn, and the response to it.
@@ -122,9 +154,29 @@ func (s *session) prompt(block int) {
 		s.id += 0x9e3779b97f4a7c15
 	default:
 		s.length += s.turns[s.turn-1].output
+		s.rewrite(t, block)
 	}
-	s.length += t.tokens
+	s.length += t.again + t.tokens
 	s.hashes = appendHashes(s.hashes, (s.length+t.output)/block, s.sharedTokens/block, s.shared, s.id)
+}
+
+// rewrite removes what the next prompt does not have in common with the last one and its response.
+func (s *session) rewrite(t *turn, block int) {
+	if n := t.again + t.omitted; n > 0 {
+		s.length -= n
+		s.hashes = s.hashes[: s.length/block : s.length/block]
+		s.id += 0x9e3779b97f4a7c15
+	}
+}
+
+// known returns the hashes of the known part of the next prompt, and its length.
+func (s *session) known(block int) ([]uint64, int) {
+	next := *s
+	t := &s.turns[s.turn]
+	next.length += s.turns[s.turn-1].output
+	next.rewrite(t, block)
+	n := next.length + t.again
+	return appendHashes(next.hashes, n/block, s.sharedTokens/block, s.shared, next.id), n
 }
 
 // appendHashes appends hashes up to n of a sequence whose first blocks are shared.
