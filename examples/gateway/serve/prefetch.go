@@ -5,6 +5,7 @@ package serve
 import (
 	"context"
 	"net/http"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -176,6 +177,12 @@ func (c *call) prefetch(r *http.Request, err error) {
 		}
 		c.g.aside(func() {
 			defer e.ahead.Store(nil)
+			defer func() {
+				if p := recover(); p != nil { // as in net/http
+					c.g.opt.Logger.Error("panic", "request", c.id, "panic", p, "stack", string(debug.Stack()))
+					c.prefetched(e, PrefetchFailed, 0)
+				}
+			}()
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), c.g.opt.EngineSilence)
 			defer cancel()
 			defer context.AfterFunc(c.g.ctx, cancel)()

@@ -3,6 +3,7 @@
 package serve_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -191,8 +192,10 @@ func TestPrefetchNot(t *testing.T) {
 type aheadEngine struct {
 	*stub
 	mu            sync.Mutex
-	bodies, ahead []object // of requests, and of those in advance
-	running, most int      // requests in advance
+	bodies, ahead []object          // of requests, and of those in advance
+	running       int               // requests in advance
+	contexts      []context.Context // of those that run and were not canceled
+	most          int               // contexts at a time
 }
 
 func newAheadEngine() *aheadEngine {
@@ -211,7 +214,8 @@ func newAheadEngine() *aheadEngine {
 		}
 		e.ahead = append(e.ahead, b)
 		e.running++
-		e.most = max(e.most, e.running)
+		e.contexts = append(slices.DeleteFunc(e.contexts, func(c context.Context) bool { return c.Err() != nil }), r.Context())
+		e.most = max(e.most, len(e.contexts))
 		return streamed(func(w *io.PipeWriter) {
 			select {
 			case <-time.After(10 * time.Second):
@@ -221,6 +225,7 @@ func newAheadEngine() *aheadEngine {
 			e.mu.Lock()
 			defer e.mu.Unlock()
 			e.running--
+			e.contexts = slices.DeleteFunc(e.contexts, func(c context.Context) bool { return c == r.Context() })
 		}), nil
 	}
 	return e
@@ -413,4 +418,22 @@ func TestPrefetchManaged(t *testing.T) {
 	status, header, body := send(t, front.url+"/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"Hi"}]`+asksPrefetch+`}`)
 	require.Equal(t, 200, status, body)
 	require.Equal(t, "nvext.agent_hints.speculative_prefill", header.Get("X-Weft-Dropped"))
+}
+
+// TestPrefetchPanics checks that a panic ends only the prefetch.
+func TestPrefetchPanics(t *testing.T) {
+	p := startPrefetch(t, 1, task, func(o *serve.Options) { o.Tracer = panicker{&endRecorder{}} })
+	c := talker{url: p.url, ask: asksPrefetch, pause: 50 * time.Millisecond}
+	c.say(t, "First question: what is in these files?")
+	require.Equal(t, serve.PrefetchFailed, p.outcomes(t, 4)[3])
+	c.say(t, "Second question: and why?")
+}
+
+// A panicker is a Tracer that panics when a prefetch is placed.
+type panicker struct{ *endRecorder }
+
+func (panicker) Place(_ context.Context, r *serve.Record) {
+	if r.API == "prefetch" {
+		panic("no tracing today")
+	}
 }
