@@ -101,7 +101,7 @@ func (x *Index) check(unique bool) error {
 				holds++
 			}
 		}
-		if holds != w.held || int64(holds) != w.shown.Load() {
+		if holds != w.held || uint64(holds) != w.shown.Load() {
 			return fmt.Errorf("worker %d holds %d blocks, counted %d, shown %d", id, holds, w.held, w.shown.Load())
 		}
 		if err := w.orphans.check(); err != nil {

@@ -85,7 +85,7 @@ type Index struct {
 
 	_       apart
 	keys    sync.Map      // byKey, for lookups
-	blocks  atomic.Int64  // distinct blocks
+	blocks  atomic.Uint64 // distinct blocks
 	retries atomic.Uint64 // lookups that were retried
 	starved atomic.Int32  // lookups that have failed too often
 	clock   atomic.Int64  // the latest time given to Expire, in ns since 1970
@@ -180,8 +180,8 @@ type worker struct {
 
 	// For lookups.
 	status atomic.Pointer[status]
-	need   atomic.Int32 // of groups; 0 if there are none
-	shown  atomic.Int64 // held, as of the last event
+	need   atomic.Int32  // of groups; 0 if there are none
+	shown  atomic.Uint64 // held, as of the last event
 
 	// For the writer.
 	lane       lane

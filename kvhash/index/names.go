@@ -163,14 +163,13 @@ func (t *names) enter(m, h uint64, p location) {
 }
 
 // place adds h with the location p unless it is there. It returns the position that h already has, or the zero spot if h is
-// new. It searches and adds in one pass in the usual case, in which no entry was moved out of a group with room.
+// new.
 func (t *names) place(h uint64, p location) spot {
 	m := t.mix(h)
 	if len(t.dir) == 0 || t.shot != nil {
 		return t.placeSlow(m, h, p)
 	}
-	at := int(m >> t.shift)
-	page := &t.dir[at]
+	page := &t.dir[t.first(int(m>>t.shift))]
 	g := &page.groups[home(m, len(page.groups))]
 	n := g.meta & nMask
 	for j := range g.keys {
@@ -178,18 +177,19 @@ func (t *names) place(h uint64, p location) spot {
 			return spot{g, j}
 		}
 	}
-	if g.meta >= passed || n >= groupLen {
-		return t.placeSlow(m, h, p)
-	}
-	if page.depth < 64-t.shift {
-		page = &t.dir[t.first(at)]
-	}
 	if isFull(int(page.n)+1, len(page.groups)) {
 		return t.placeSlow(m, h, p)
 	}
+	if g.meta < passed && n < groupLen { // usually
+		g.put(n, h, p)
+	} else {
+		if at := t.search(m, h); at.g != nil {
+			return at
+		}
+		insert(page.groups, m, h, p)
+	}
 	page.n++
 	t.n++
-	g.put(n, h, p)
 	return spot{}
 }
 

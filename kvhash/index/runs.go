@@ -312,9 +312,8 @@ func (t *tree) alone(prev uint32, w lane, plane int) uint32 {
 }
 
 // fill makes runs of the allocated slots [from,to), and makes them visible to readers, the deepest first. They follow
-// the block in slot prev, or begin a prompt if prev is 0.
+// the block in slot prev, or begin a prompt if prev is 0. A new set gets its first reference here.
 func (t *tree) fill(prev, from, to, set uint32) {
-	t.sets.ref(set, 1)
 	// The previous run is extended as far as possible.
 	join := from
 	l := uint32(0)
@@ -337,7 +336,6 @@ func (t *tree) fill(prev, from, to, set uint32) {
 	} else if prev != 0 && prev != from-1 {
 		t.follow(prev, next)
 	}
-	t.sets.ref(set, -1)
 }
 
 // reset releases memory if the tree is empty.

@@ -289,7 +289,7 @@ func (s *sets) ref(id uint32, n int) {
 	}
 	w := s.words.at(id<<2 + 1)
 	refs := uint64(int64(w.Load()>>32) + int64(n))
-	w.Store(refs<<32 | uint64(uint32(w.Load())))
+	setWord(w, refs<<32|uint64(uint32(w.Load())))
 	if refs == 0 {
 		s.drop(id)
 	}

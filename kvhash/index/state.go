@@ -81,16 +81,16 @@ func (x *Index) publish(id WorkerID, w *worker) {
 		x.tree.work.step()
 		x.tree.epoch.Add(1)
 	}
-	if n := int64(w.held); w.shown.Load() != n {
-		w.shown.Store(n)
+	if n := uint64(w.held); w.shown.Load() != n {
+		setWord(&w.shown, n)
 	}
 	x.count()
 }
 
 // count makes the numbers of blocks visible to lookups.
 func (x *Index) count() {
-	if n := int64(x.tree.slots.live); x.blocks.Load() != n {
-		x.blocks.Store(n)
+	if n := uint64(x.tree.slots.live); x.blocks.Load() != n {
+		setWord(&x.blocks, n)
 	}
 }
 

@@ -7,16 +7,18 @@ import "unsafe"
 // The sizes that the assembly knows. This does not compile if they differ.
 const (
 	_ = uint(unsafe.Sizeof(page{})-32) + uint(32-unsafe.Sizeof(page{})) + uint(unsafe.Offsetof(page{}.groups))
-	_ = uint(unsafe.Sizeof(group{})-64) + uint(64-unsafe.Sizeof(group{}))
+	_ = uint(unsafe.Sizeof(group{})-64) + uint(64-unsafe.Sizeof(group{})) + uint(unsafe.Offsetof(group{}.meta)-60)
+	_ = uint(touchLen-64) + uint(64-touchLen) + uint(nMask-7) + uint(groupLen-5) + uint(passed-1<<23) + uint(1<<23-passed)
 )
 
-// touch prefetches the groups of many hashes, so that the cache misses overlap with each other and with other work. The result is
-// the sum of their addresses.
+// touch prefetches the groups of up to touchLen hashes, and of several hashes also the next group of each that is full or was passed,
+// so that the cache misses overlap with each other and with other work. The result is the sum of the addresses of the groups and of
+// the distances to the next ones.
 func (t *names) touch(hashes []uint64) (sum uint64) {
 	if len(t.dir) == 0 || len(hashes) == 0 {
 		return 0
 	}
-	return prefetchGroups(&t.dir[0], uint64(t.shift), uint64(t.mixer), &hashes[0], len(hashes))
+	return prefetchGroups(&t.dir[0], uint64(t.shift), uint64(t.mixer), &hashes[0], min(len(hashes), touchLen))
 }
 
 //go:noescape

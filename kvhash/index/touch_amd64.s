@@ -10,18 +10,20 @@
 	XORQ DX, AX
 
 // func prefetchGroups(dir *page, shift, mixer uint64, hashes *uint64, n int) (sum uint64)
-TEXT ·prefetchGroups(SB), NOSPLIT, $0-48
+// The frame has the addresses of up to touchLen groups.
+TEXT ·prefetchGroups(SB), NOSPLIT, $512-48
 	MOVQ dir+0(FP), DI
 	MOVQ shift+8(FP), CX
 	MOVQ mixer+16(FP), R11
 	MOVQ hashes+24(FP), SI
 	MOVQ n+32(FP), BX
 	MOVQ $0x9E3779B97F4A7C15, R12
-	XORL R13, R13
+	XORL R13, R13                  // the number of groups
+	XORL R14, R14                  // the sum
 	DECQ CX                        // a shift by 64 takes two steps
 
 group:
-	MIX((SI))
+	MIX((SI)(R13*8))
 	MOVQ       AX, R8
 	SHRQ       $1, R8
 	SHRQ       CX, R8
@@ -34,9 +36,36 @@ group:
 	SHLQ       $6, AX              // unsafe.Sizeof(group{})
 	ADDQ       AX, R9
 	PREFETCHT0 (R9)
-	ADDQ       R9, R13
-	ADDQ       $8, SI
-	DECQ       BX
-	JNZ        group
-	MOVQ       R13, sum+40(FP)
+	MOVQ       R9, groups-512(SP)(R13*8)
+	ADDQ       R9, R14
+	INCQ       R13
+	CMPQ       R13, BX
+	JNE        group
+
+	CMPQ BX, $1
+	JEQ  done                      // to wait for a single group here helps nobody
+	XORL R13, R13
+
+	// The group after one that is full or was passed. It does not branch, so that these cache misses overlap, too.
+next:
+	MOVQ       groups-512(SP)(R13*8), R9
+	MOVL       60(R9), AX          // meta
+	MOVL       AX, DX
+	ANDL       $7, DX              // nMask
+	ADDL       $3, DX              // 8 if there are groupLen entries
+	ANDL       $8, DX
+	SHLL       $3, DX
+	SHRL       $23, AX             // passed
+	NEGL       AX
+	SBBL       AX, AX
+	ANDL       $64, AX
+	ORL        DX, AX
+	PREFETCHT0 (R9)(AX*1)
+	ADDQ       AX, R14
+	INCQ       R13
+	CMPQ       R13, BX
+	JNE        next
+
+done:
+	MOVQ R14, sum+40(FP)
 	RET

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What the assembly prefetches are the groups where a search begins, whatever the table's size.
+// What the assembly prefetches are the groups where a search begins and those where it continues, whatever the table's size.
 func TestTouch(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	names := names{mixer: mixer(rnd.Uint64())}
@@ -26,7 +26,14 @@ func TestTouch(t *testing.T) {
 			list[i] = rnd.Uint64()
 			m := names.mix(list[i])
 			groups := names.dir[m>>names.shift].groups
-			want += uint64(uintptr(unsafe.Pointer(&groups[home(m, len(groups))])))
+			if i == touchLen {
+				break
+			}
+			g := &groups[home(m, len(groups))]
+			want += uint64(uintptr(unsafe.Pointer(g)))
+			if len(list) > 1 && (g.meta&nMask == groupLen || g.meta >= passed) {
+				want += uint64(unsafe.Sizeof(*g))
+			}
 		}
 		require.Equal(t, want, names.touch(list), "%d names, %d hashes", n+1, len(list))
 	}

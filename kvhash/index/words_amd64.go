@@ -21,5 +21,9 @@ func setWords(dst []atomic.Uint64, src []uint64) {
 	}
 }
 
+// setWord stores a word on which no lookup relies: a number to report, or the count of references to a set. It becomes visible at the
+// latest when the lock is released.
+func setWord(dst *atomic.Uint64, v uint64) { moveWords(dst, &v, 1) }
+
 //go:noescape
 func moveWords(dst *atomic.Uint64, src *uint64, n int)

@@ -12,3 +12,6 @@ func setWords(dst []atomic.Uint64, src []uint64) {
 		dst[i].Store(v)
 	}
 }
+
+// setWord stores a word on which no lookup relies: a number to report, or the count of references to a set.
+func setWord(dst *atomic.Uint64, v uint64) { dst.Store(v) }
