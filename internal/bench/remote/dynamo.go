@@ -19,7 +19,7 @@ var dynamoSource embed.FS
 
 // Indexes of Dynamo's crate.
 const (
-	Radix = "radix" // a node per block, one thread
+	Radix = "radix" // compressed, one thread
 	CRTC  = "crtc"  // the compressed concurrent radix tree
 )
 

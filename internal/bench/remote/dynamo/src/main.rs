@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//! Plays workloads (files in the format of examples/kvbench/kvw) through the indexes of Dynamo's crate: the radix tree with
-//! a node per block, and the compressed concurrent one. Package remote describes the requests.
+//! Plays workloads (files in the format of examples/kvbench/kvw) through the indexes of Dynamo's crate: the compressed radix tree
+//! for one thread, and the concurrent one. Package remote describes the requests.
 
 use std::io::{BufRead, Write};
 use std::sync::Arc;
