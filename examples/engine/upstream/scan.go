@@ -6,13 +6,15 @@ import (
 	"bytes"
 	"math"
 	"unicode/utf8"
+
+	"github.com/weft-go/weft/protocols/event"
 )
 
-// Almost all chunks of a stream have output and nothing else that counts. This file decodes those in about a tenth of
-// the time of encoding/json and without allocation. It accepts a subset of JSON in which encoding/json finds the same
-// steps, and leaves the rest to appendSteps: finish reasons, log probabilities, usage, errors, repeated fields, names
-// that encoding/json would compare without regard to case, numbers that are not integers, nested values, surrogates, and
-// malformed chunks.
+// Almost all chunks of a stream have output, the usual finish reasons or usage, and nothing else that counts. This file
+// decodes those in about a tenth of the time of encoding/json and without allocation. It accepts a subset of JSON in which
+// encoding/json finds the same steps, and leaves the rest to appendSteps: stop reasons, log probabilities, details of the
+// usage other than the cached tokens, errors, repeated fields, names that encoding/json would compare without regard to
+// case, numbers that are not integers, other nested values, surrogates, and malformed chunks.
 
 // A pattern contains the bytes of a chunk around its text and its token ids. The chunks of a stream hardly differ in
 // anything else. What was scanned need not be scanned again: the same bytes up to the text leave the scanner in the same
@@ -77,18 +79,25 @@ func (r *chunkReader) scan(dst []Step, data []byte) ([]Step, bool) {
 	if !s.take('{') {
 		return dst, false
 	}
+	var used *event.Tokens
 	for seen := false; ; {
 		ok := false
 		switch string(s.name()) {
 		case "":
-			return dst, false
+			return dst[:from], false
 		case "choices":
 			if !seen {
 				seen = true
 				dst, ok = r.choices(dst, &s)
 			}
-		case "error", "usage":
+		case "error":
 			ok = s.literal("null")
+		case "usage":
+			if used == nil {
+				if ok = s.literal("null"); !ok {
+					used, ok = s.usage()
+				}
+			}
 		default:
 			ok = s.skip()
 		}
@@ -101,7 +110,10 @@ func (r *chunkReader) scan(dst []Step, data []byte) ([]Step, bool) {
 		if ok = s.take('}') && s.end(); !ok {
 			return dst[:from], false
 		}
-		if len(dst) == from+1 {
+		if used != nil {
+			return append(dst, Step{Usage: used}), true
+		}
+		if len(dst) == from+1 && dst[from].Finish == event.None {
 			r.like.learn(data, &dst[from], s.textAt, s.textEnd, s.idsAt, s.idsEnd)
 		}
 		return dst, true
@@ -132,7 +144,7 @@ func (r *chunkReader) choice(st *Step, s *chunkScanner) bool {
 	if !s.take('{') {
 		return false
 	}
-	for index, text, ids := false, false, false; ; {
+	for index, text, ids, finish := false, false, false, false; ; {
 		ok := false
 		switch string(s.name()) {
 		case "":
@@ -159,7 +171,18 @@ func (r *chunkReader) choice(st *Step, s *chunkScanner) bool {
 				st.IDs = r.ids[from:len(r.ids):len(r.ids)]
 			}
 			ok, ids = ok && !ids, true
-		case "finish_reason", "stop_reason", "logprobs":
+		case "finish_reason":
+			switch {
+			case finish:
+			case s.literal("null"):
+				ok = true
+			case s.literal(`"stop"`):
+				ok, st.Finish = true, event.Stop
+			case s.literal(`"length"`):
+				ok, st.Finish = true, event.Length
+			}
+			finish = true
+		case "stop_reason", "logprobs":
 			ok = s.literal("null")
 		default:
 			ok = s.skip()
@@ -169,6 +192,46 @@ func (r *chunkReader) choice(st *Step, s *chunkScanner) bool {
 		}
 		if !s.take(',') {
 			return s.take('}')
+		}
+	}
+}
+
+// usage scans a usage object whose only details are the cached tokens.
+func (s *chunkScanner) usage() (*event.Tokens, bool) {
+	t := &event.Tokens{CachedEstimated: true}
+	if !s.take('{') {
+		return nil, false
+	}
+	for {
+		var n uint64
+		ok := false
+		switch string(s.name()) {
+		case "":
+			return nil, false
+		case "prompt_tokens":
+			n, ok = s.uint()
+			t.Prompt = int64(n)
+		case "completion_tokens":
+			n, ok = s.uint()
+			t.Output = int64(n)
+		case "prompt_tokens_details":
+			switch {
+			case !t.CachedEstimated:
+			case s.literal("null"):
+				ok = true
+			case s.take('{') && string(s.name()) == "cached_tokens":
+				n, ok = s.uint()
+				ok = ok && s.take('}')
+				t.Cached, t.CachedEstimated = int64(n), false
+			}
+		default:
+			ok = s.skip()
+		}
+		if !ok {
+			return nil, false
+		}
+		if !s.take(',') {
+			return t, s.take('}')
 		}
 	}
 }
