@@ -15,7 +15,7 @@ type Part struct {
 	bytes int
 
 	// The steps that it was built from, without pointers for the garbage collector to follow.
-	kinds []byte
+	kinds string   // in the memory of own
 	ends  []uint32 // of the texts in own; a body has less than 4 GiB
 	own   string
 }
@@ -139,14 +139,16 @@ func (r *Recorder) differ() {
 
 // part ends a part that the conversation before does not have at its position.
 func (r *Recorder) part() {
-	p := &Part{kinds: make([]byte, len(r.steps)), ends: make([]uint32, len(r.steps))}
-	own := make([]byte, 0, r.size)
+	n := len(r.steps)
+	p := &Part{ends: make([]uint32, n)}
+	all := make([]byte, n, n+r.size)
 	for k, s := range r.steps {
-		own = append(own, s.text...)
-		p.kinds[k], p.ends[k] = s.kind, uint32(len(own))
+		all = append(all, s.text...)
+		all[k], p.ends[k] = s.kind, uint32(len(all)-n)
 	}
-	p.own = unsafe.String(unsafe.SliceData(own), len(own))
-	for k := range p.kinds {
+	text := unsafe.String(unsafe.SliceData(all), len(all))
+	p.kinds, p.own = text[:n], text[n:]
+	for k := range n {
 		r.b.Add(p.kinds[k], p.text(k))
 	}
 	if r.b.failed || len(r.b.stack) != 1 {
@@ -156,7 +158,7 @@ func (r *Recorder) part() {
 		p.Value = r.b.stack[0]
 		r.b.stack = r.b.stack[:0]
 	}
-	p.bytes = cap(own) + 5*len(p.kinds) + p.Value.size()
+	p.bytes = cap(all) + 4*n + p.Value.size()
 	r.lists[r.list] = append(r.lists[r.list], p)
 }
 
