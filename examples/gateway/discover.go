@@ -46,7 +46,11 @@ func (p *program) discover(ctx context.Context, c *config) (probed, error) {
 	given := *c
 	for i := range c.Engines {
 		e := &c.Engines[i]
-		if e.Kind == "embedded" || !strings.Contains(e.URL, "://") {
+		if err := e.valid(); err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		if e.Kind == "embedded" {
 			continue
 		}
 		if e.managed() {
@@ -96,6 +100,23 @@ func (p *program) discover(ctx context.Context, c *config) (probed, error) {
 		return nil, cli.Usagef("no model: set -model NAME")
 	}
 	return found, nil
+}
+
+// valid checks the kind and the URL. What it refuses may be a password, and is not quoted.
+func (e *engineConfig) valid() error {
+	if e.Kind != "" && e.kind() == nil {
+		return cli.OneOf("engine kind", e.Kind, kinds()...)
+	}
+	u, err := url.Parse(e.URL)
+	switch {
+	case e.Kind == "embedded" && e.URL == "local":
+		return nil
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return cli.Usagef("engine of the kind %q: its URL must begin with http:// or https:// and a host", e.Kind)
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return cli.Usagef("engine %s: a URL with a user, a query or a fragment; its key is read from the variable that key_env names", u.Host)
+	}
+	return nil
 }
 
 // kind returns the kind of an engine, or nil if it is not configured or does not exist.

@@ -396,9 +396,6 @@ func (p *program) deploy(ctx context.Context, c *config, g *generation, used map
 		if err != nil {
 			return nil, fmt.Errorf("config: engine %q: %w", name, err)
 		}
-		if e.kind() == nil {
-			return nil, cli.OneOf("engine kind", e.Kind, kinds()...)
-		}
 		if e.kind().Traits().Text {
 			if list := omitted(prompts); len(list) > 0 {
 				p.log.Warn("the engine omits markers of the family from its output", "engine", name, "family", prompts.Family(), "markers", list)

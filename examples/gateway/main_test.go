@@ -209,7 +209,10 @@ func TestFlags(t *testing.T) {
 
 func TestRunErrors(t *testing.T) {
 	for args, has := range map[string]string{
-		"-model m -engine tgi=http://x":                             "tgi",
+		"-engine tgi=http://x":                                      `unknown engine kind "tgi"`,
+		"-model m -engine vllm=http://u:sk-secret@x":                "engine x: a URL with a user",
+		"-model m -engine vllm=http://x?key=sk-secret":              "engine x: a URL with a user, a query",
+		"-model m -engine http://u:sk-secret@x:y":                   "must begin with http:// or https:// and a host",
 		"-engine embedded=local":                                    "no model: set -model NAME",
 		"-engine http://127.0.0.1:1":                                "cannot ask the engine what it is",
 		"-model m -engine vllm=x":                                   "http://",
@@ -223,6 +226,7 @@ func TestRunErrors(t *testing.T) {
 	} {
 		err := run(t.Context(), strings.Fields(args), io.Discard, io.Discard, nil)
 		require.ErrorContains(t, err, has)
+		require.NotContains(t, err.Error(), "sk-secret")
 	}
 }
 
