@@ -21,7 +21,7 @@ import (
 // A requestTrace writes a line for each request that had output, in the form of Dynamo's request traces
 // (dynamo.request.trace.v1, lib/llm/src/request_trace/types.rs), from which kvsim and Dynamo's replay repeat it. It has no text:
 // prompts are hashes of blocks, which are encrypted, as are the names of sessions, with a key that ends with the program. So
-// only equality remains, and nobody can check a guess. It is safe for concurrent use by multiple goroutines.
+// only equality remains, and a guess cannot be checked. It is safe for concurrent use by multiple goroutines.
 type requestTrace struct {
 	log *slog.Logger
 	key cipher.Block

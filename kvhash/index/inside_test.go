@@ -69,7 +69,7 @@ func TestLongPendingTTL(t *testing.T) {
 	require.Equal(t, 1, st.Orphans)
 }
 
-// TestPartsGiveWay checks that whoever waits for the lock gets it between two parts of longer work.
+// TestPartsGiveWay checks that a goroutine that waits for the lock gets it between two parts of longer work.
 func TestPartsGiveWay(t *testing.T) {
 	x := New(4, nil)
 	x.lockPart()

@@ -163,8 +163,8 @@ func (x *Index) lock() {
 	x.tree.work.hold()
 }
 
-// lockPart is lock for a part of longer work. One that waits for the lock goes first, although who unlocks a mutex and locks it again
-// wins for a millisecond against one that waits.
+// lockPart is lock for a part of longer work. A goroutine that waits for the lock goes first, although one that unlocks a mutex and
+// locks it again wins for a millisecond against one that waits.
 func (x *Index) lockPart() {
 	x.yield()
 	x.lockNext()

@@ -57,7 +57,7 @@ type Traits struct {
 	KeyEnv string // environment variable with the engine's key
 	Host   string // the only host that gets that key; "" means any
 	Hints  string // dialect of its hints, one of package intent; "" if it takes none
-	Events string // path of the endpoint that returns the cache events since the last request; "" if there is none
+	Events string // path of the endpoint that returns the cache events since the last request; or ""
 	Close  string // path of the endpoint that ends the claim of a session on the cache; "" if sessions have none
 	Text   bool   // it gets prompts and returns output as text, in which special tokens are missing
 	Probs  bool   // it reports log probabilities

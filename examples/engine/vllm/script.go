@@ -53,7 +53,7 @@ const (
 // Echo is the default Script: it repeats Prompt.User. Text in it that spells a special token remains text.
 func Echo(p Prompt) Reply { return Reply{IDs: p.User} }
 
-// lastUser returns the content of the last ChatML user turn in a prompt, or the prompt if there is no such turn.
+// lastUser returns the content of the last ChatML user turn in a prompt, or the whole prompt if it has no user turn.
 func (e *Engine) lastUser(prompt []uint32) []uint32 {
 	start, ok1 := e.tok.TokenID("<|im_start|>")
 	end, ok2 := e.tok.TokenID("<|im_end|>")

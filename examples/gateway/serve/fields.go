@@ -196,23 +196,11 @@ func demands(r *block.Request) (list []string) {
 	return list
 }
 
-// dropped implements backend. Engines that would ignore other fields are excluded: another attempt must not need another header.
-func (c tokenBackend) dropped() []string {
-	chosen := c.place.engine
-	names := c.ignores(chosen)
+// dropped implements backend.
+func (c tokenBackend) dropped(e *engine) (names []string) {
 	if c.route.Intent.Prefetch && c.ahead == nil {
-		c.ignored = append(c.ignored, c.prefetchField())
+		names = append(names, c.prefetchField())
 	}
-	for _, e := range c.fleet.order {
-		if e.kind != chosen.kind && slices.ContainsFunc(c.ignores(e), func(name string) bool { return !slices.Contains(names, name) }) {
-			c.route.Exclude = append(c.route.Exclude, e.id)
-		}
-	}
-	return names
-}
-
-// ignores returns the fields that have no effect at an engine.
-func (c tokenBackend) ignores(e *engine) (names []string) {
 	for _, name := range e.kind.Traits().Drops {
 		if given(c.req, name) {
 			names = append(names, name)
@@ -224,10 +212,24 @@ func (c tokenBackend) ignores(e *engine) (names []string) {
 	return names
 }
 
-// announce names the fields without effect, also those without one at the chosen engine.
+// announce names the fields without effect, also those without one at the chosen engine. Engines that ignore others get no further
+// attempt, for which the header would be wrong. Managed endpoints with different APIs always do; then the log has these fields.
 func (c *call) announce(h http.Header) {
-	c.ignored = append(c.ignored, c.backend.dropped()...)
+	c.ignored = append(c.ignored, c.backend.dropped(c.place.engine)...)
 	c.nameIgnored(h)
+	if c.managed() {
+		return
+	}
+	for _, e := range c.fleet.order {
+		if len(c.unannounced(e)) > 0 {
+			c.route.Exclude = append(c.route.Exclude, e.id)
+		}
+	}
+}
+
+// unannounced returns the fields that announce did not name and that have no effect at an engine.
+func (c *call) unannounced(e *engine) []string {
+	return slices.DeleteFunc(c.backend.dropped(e), func(name string) bool { return slices.Contains(c.ignored, name) })
 }
 
 // nameIgnored names c.ignored in the header and the log.

@@ -204,15 +204,13 @@ func (c *managedBackend) hash() error {
 }
 
 // dropped implements backend.
-func (c *managedBackend) dropped() (names []string) {
-	losses := c.converted[c.place.engine].Losses
-	c.note("not converted", losses)
-	for _, l := range losses {
+func (c *managedBackend) dropped(e *engine) (names []string) {
+	for _, l := range c.converted[e].Losses {
 		if field, ok := c.lost(&l); ok && !slices.Contains(names, c.spelled(field)) {
 			names = append(names, c.spelled(field))
 		}
 	}
-	if hints := c.place.engine.hints; c.route.Intent.Prefetch && (hints == nil || len(hints.Emit(&intent.Intent{Prefetch: true}).Changes) > 0) {
+	if hints := e.hints; c.route.Intent.Prefetch && (hints == nil || len(hints.Emit(&intent.Intent{Prefetch: true}).Changes) > 0) {
 		names = append(names, c.prefetchField())
 	}
 	for _, x := range c.private() {
@@ -228,8 +226,9 @@ func (c *managedBackend) dropped() (names []string) {
 
 // open implements backend.
 func (c *managedBackend) open() (event.Event, error) {
-	n := choices(c.req)
-	if slices.ContainsFunc(c.converted[c.place.engine].Losses, func(l block.Loss) bool { return l.Path == "n" }) {
+	n, losses := choices(c.req), c.converted[c.place.engine].Losses
+	c.note("not converted", losses)
+	if slices.ContainsFunc(losses, func(l block.Loss) bool { return l.Path == "n" }) {
 		n = 1
 	}
 	c.choices = make([]choice, n)

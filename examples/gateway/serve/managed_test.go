@@ -507,6 +507,25 @@ func TestManagedRetry(t *testing.T) {
 	}
 }
 
+// TestManagedRetryDrops checks that the log has the fields that only the API of the next endpoint does not have.
+func TestManagedRetryDrops(t *testing.T) {
+	broken := newEndpoint(t, func(w http.ResponseWriter, _ *http.Request, _ object) { w.WriteHeader(500) })
+	works := newEndpoint(t, playing(upstream.Anthropic, callScene))
+	var log syncBuffer
+	r := managed(t, upstream.OpenAI, func(o *serve.Options) {
+		o.Engines = []serve.Engine{{URL: broken.URL, Kind: upstream.OpenAI, Model: "one"}, {URL: works.URL, Kind: upstream.Anthropic, Model: "two"}}
+		o.Placement, _ = policy.Named("round_robin")
+		o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	})
+	body := apiCases[0].body("Hi", false)
+	body["seed"] = 7
+	status, h, text := send(t, r.url+apiCases[0].path, body)
+	require.Equal(t, 200, status, text)
+	require.Empty(t, h.Get("X-Weft-Dropped"), "the first endpoint has it")
+	require.Contains(t, log.String(), `msg="not converted"`)
+	require.Equal(t, 1, strings.Count(log.String(), "fields=seed"), log.String())
+}
+
 // TestManagedGone checks that the endpoint's request ends when the client disconnects, and that the output until then is
 // counted.
 func TestManagedGone(t *testing.T) {

@@ -45,7 +45,7 @@ type backend interface {
 	prepare(ctx context.Context, turn *prompt.Turn) error // turns the request into what engines get
 	constrain() error                                     // excludes the engines that cannot do what the request demands
 	hash() error                                          // sets what the router needs to know of the prompt
-	dropped() []string                                    // the fields without effect at the chosen engine
+	dropped(e *engine) []string                           // the fields without effect at an engine
 	open() (event.Event, error)                           // begins to decode a response and returns the event that starts it
 	receive(ctx context.Context) (fault, err error)       // sends the request to the chosen engine and its output to c.out. fault is the error of the engine
 	used() event.Tokens                                   // tokens so far
@@ -393,6 +393,12 @@ func (c *call) again(ctx context.Context, err error) bool {
 	c.leave((*router.Ticket).Cancel)
 	c.on(ctx, next)
 	c.g.opt.Logger.Warn("retrying on another engine", "request", c.id, "failed", failed.engine.name, "next", c.rec.Worker, "err", loggable(err))
+	if c.managed() {
+		if more := c.unannounced(next.engine); len(more) > 0 {
+			c.ignored = append(c.ignored, more...)
+			c.nameIgnored(http.Header{}) // in the log only: the response may have begun
+		}
+	}
 	return true
 }
 

@@ -25,7 +25,7 @@ const (
 	pollPause    = 500 * time.Millisecond
 	maxPollPause = time.Minute
 	pollTimeout  = time.Minute
-	// maxEmpty is the number of reads after which an engine that has had requests and no events is no longer asked.
+	// maxEmpty is the number of empty reads, of an engine that has requests, after which it is no longer asked.
 	maxEmpty = 10
 	// maxPolled limits the response to a read, in bytes.
 	maxPolled = 256 << 20

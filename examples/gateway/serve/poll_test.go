@@ -175,7 +175,7 @@ func TestPoll(t *testing.T) {
 		want(ask("two"), true, index.Exact)
 
 		e.mu.Lock()
-		e.next++ // somebody else has read an event
+		e.next++ // another client has read an event
 		e.mu.Unlock()
 		ask("three")
 		want(ask("two"), true, index.Degraded)
