@@ -508,6 +508,81 @@ func TestLiveVLLMHeaders(t *testing.T) {
 	}
 }
 
+// evalTasks are tasks of lm-eval, with the documents in evalDocs.
+var evalTasks = map[string]string{
+	"choice": `output_type: multiple_choice
+doc_to_text: "{{q}}"
+doc_to_choice: "{{choices}}"
+doc_to_target: 0
+target_delimiter: ""
+metric_list: [{metric: acc}]`,
+	"rolling": `output_type: loglikelihood_rolling
+doc_to_text: ""
+doc_to_target: "{{q * 300}}"
+metric_list: [{metric: bits_per_byte}]`,
+	"generate": `output_type: generate_until
+doc_to_text: "{{q}}"
+doc_to_target: "x"
+generation_kwargs: {until: ["\n\n", "zzz"], max_gen_toks: 24, temperature: 0, do_sample: false}
+metric_list: [{metric: exact_match}]`,
+}
+
+const evalDocs = `{"q": "The capital of Norway is", "choices": [" Oslo", " Bergen and more words"]}
+{"q": "def add(a, b):\n    return", "choices": [" a + b", " a - b"]}
+{"q": "naïve 🚀", "choices": [" café", " 猫"]}
+`
+
+// TestLiveVLLMEval has lm-eval evaluate a vLLM and a gateway in front of it: each log probability and each text is the same.
+// WEFT_LIVE_LMEVAL is a virtual environment that has it.
+func TestLiveVLLMEval(t *testing.T) {
+	program := filepath.Join(os.Getenv("WEFT_LIVE_LMEVAL"), "bin", "lm-eval")
+	if _, err := os.Stat(program); err != nil || os.Getenv("WEFT_LIVE_VLLM") == "" {
+		t.Skip("set WEFT_LIVE_LMEVAL, or run .ci/live vllm")
+	}
+	model := tiny(t)
+	v := startEngine(t, "tcp://127.0.0.1:"+freePort(t), "tcp://127.0.0.1:"+freePort(t), "0", model)
+	g := newGateway(t, v, model, func(o *serve.Options) { o.OnDone = nil })
+	dir := t.TempDir()
+	docs := filepath.Join(dir, "docs.jsonl")
+	require.NoError(t, os.WriteFile(docs, []byte(evalDocs), 0o600))
+	for name, task := range evalTasks {
+		task = fmt.Sprintf("task: %s\ndataset_path: json\ndataset_kwargs: {data_files: {test: %q}}\ntest_split: test\n%s\n", name, docs, task)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name+".yaml"), []byte(task), 0o600))
+	}
+	evaluate := func(kind, endpoint, options, tasks string, args ...string) (samples []string) {
+		t.Helper()
+		out := t.TempDir()
+		cmd := exec.CommandContext(t.Context(), program, append([]string{"run", "--model", kind, "--tasks", tasks, "--include_path", dir, "--output_path", out, "--log_samples",
+			"--model_args", "model=tiny,max_retries=1,base_url=" + endpoint + options}, args...)...)
+		cmd.Env = append(os.Environ(), "HF_HUB_OFFLINE=1", "HF_DATASETS_CACHE="+out, "OPENAI_API_KEY=x")
+		log, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", log)
+		files, err := filepath.Glob(filepath.Join(out, "*", "samples_*.jsonl"))
+		require.NoError(t, err)
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			for line := range strings.Lines(string(text)) {
+				var s struct {
+					ID    int             `json:"doc_id"`
+					Resps json.RawMessage `json:"resps"`
+				}
+				require.NoError(t, json.Unmarshal([]byte(line), &s))
+				samples = append(samples, fmt.Sprint(strings.SplitAfter(filepath.Base(file), "_")[1], s.ID, string(s.Resps)))
+			}
+		}
+		slices.Sort(samples)
+		return samples
+	}
+	for _, o := range []struct{ model, batch string }{{"", "1"}, {",tokenized_requests=False", "4"}} { // token ids; several texts
+		options := ",max_length=2048,num_concurrent=2,tokenizer_backend=huggingface,tokenizer=" + model.dir + o.model
+		direct := evaluate("local-completions", v.url+"/v1/completions", options, "choice,rolling,generate", "--batch_size", o.batch)
+		require.Len(t, direct, 9)
+		require.Equal(t, direct, evaluate("local-completions", g.url+"/v1/completions", options, "choice,rolling,generate", "--batch_size", o.batch))
+	}
+	require.Len(t, evaluate("local-chat-completions", g.url+"/v1/chat/completions", "", "generate", "--apply_chat_template"), 3) // vLLM has no template
+}
+
 // TestLiveVLLMConstraints demands calls of a real vLLM, whose model without weights writes random tokens where it may, and
 // checks that every response is calls with valid arguments and nothing else: 24 for each API and each family of which
 // WEFT_TEMPLATES has a template.
