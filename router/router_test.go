@@ -511,6 +511,33 @@ func TestLearning(t *testing.T) {
 	}
 }
 
+// A request counts until it ends, also after days in which others come and go and what the index predicts of it has expired.
+func TestLongRequest(t *testing.T) {
+	r := fleet(t, 2, nil)
+	long, waiting := place(t, r, request(prompt('x', 6400)), start), place(t, r, request(prompt('y', 6400)), start)
+	long.FirstToken(start.Add(time.Second))
+	for i := range 100 {
+		now := start.Add(time.Duration(i+1) * time.Hour)
+		tk := place(t, r, request(prompt(byte(i), 640)), now)
+		tk.FirstToken(now)
+		tk.Finish(now, 0, 5)
+		r.Tick(now)
+		for r.Index().Expire(now) {
+		}
+	}
+	var sum policy.Load
+	for _, w := range r.Workers() {
+		sum.Prefills, sum.Decodes, sum.Tokens, sum.Blocks = sum.Prefills+w.Load.Prefills, sum.Decodes+w.Load.Decodes, sum.Tokens+w.Load.Tokens, sum.Blocks+w.Load.Blocks
+	}
+	require.Equal(t, policy.Load{Prefills: 1, Decodes: 1, Tokens: 6400, Blocks: 2 * 640}, sum)
+	end := start.Add(200 * time.Hour)
+	long.Finish(end, 0, 5)
+	waiting.Cancel(end)
+	for _, w := range r.Workers() {
+		require.Zero(t, w.Load.Prefills+w.Load.Decodes+w.Load.Tokens+w.Load.Blocks)
+	}
+}
+
 // Prefills that run one after another are a sample together. If the cached tokens of one are unknown, nothing is learned.
 func TestLearnsFromPeriods(t *testing.T) {
 	for cached, want := range map[int]float64{0: 0.5, -1: 1} {

@@ -73,7 +73,7 @@ func TestInvalidOptions(t *testing.T) {
 		require.ErrorContains(t, err, "must be positive", o)
 	}
 	for workload, want := range map[string]string{
-		"chat:x=1":     `sim: unknown condition "x" (want base, context, drop, final, front, high, hold, kv, late, lost, named, others, pair, pin, preempt, sequence, slow, split, step, tier, token, transfer)`,
+		"chat:x=1":     `sim: unknown condition "x" (want ahead, base, context, drop, final, forget, front, high, hold, kv, late, lost, named, others, pair, pin, preempt, sequence, slow, split, step, tier, token, transfer)`,
 		"chat:lost=x":  `sim: invalid value "x" of condition lost`,
 		"chat:split=1": "sim: split must leave engines of both kinds (got 8 of 8)",
 		"chat:kv=0.05": "sim: kv must be at least 0.10, slow and token above 0 (got 0.05, 1, 0.03)",
