@@ -15,7 +15,7 @@
 //
 // A [Func] is a step that removes nothing and never examines earlier text: given a text and the start of a piece, it
 // returns the end of the piece. A run that the expression does not match is also a piece (the behavior [Isolated]). The
-// scanners are Funcs.
+// scanners are Funcs. A [Scanner] gives the pieces of one many at a time.
 //
 //	tokenizer.json          here
 //	Split, Regex            [NewSplit]: a scanner, or a [Split] with a [Pattern]
