@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unsafe"
 
+	"github.com/weft-go/weft/tokenizers/internal/bpe"
 	"github.com/weft-go/weft/tokenizers/internal/normal"
 	"github.com/weft-go/weft/tokenizers/internal/pretok"
 )
@@ -188,18 +189,20 @@ func (t *Tokenizer) encodeText(dst []uint32, x text, sc *scratch) []uint32 {
 // cut is a faster version of pieces for pre-tokenizers that only cut and models of bytes. It applies step k to s and
 // later steps to the pieces.
 func (t *Tokenizer) cut(dst []uint32, s string, k int, sc *scratch) []uint32 {
-	f := t.cuts[k]
-	if k == len(t.cuts)-1 {
-		for i := 0; i < len(s); {
-			j := f(s, i)
-			dst = t.byteBPE.Append(dst, s, i, j, &sc.bpe)
-			i = j
-		}
-		return dst
-	}
+	x, last := t.cuts[k], k == len(t.cuts)-1
 	for i := 0; i < len(s); {
-		j := f(s, i)
-		dst = t.cut(dst, s[i:j], k+1, sc)
+		if last && len(s) >= pretok.MinScan {
+			n := x.Ends(sc.words[:], s, i)
+			dst = t.byteBPE.AppendWords(dst, s, i, sc.words[:n], &sc.bpe)
+			i = sc.words[n-1]
+			continue
+		}
+		j := x.Next(s, i)
+		if last {
+			dst = t.byteBPE.Append(dst, s, i, j, &sc.bpe)
+		} else {
+			dst = t.cut(dst, s[i:j], k+1, sc)
+		}
 		i = j
 	}
 	return dst
@@ -334,6 +337,7 @@ type scratch struct {
 	from    []normal.Span
 	offs    []Offset // of the ids appended so far, if offsets are requested
 	ends    []int
+	words   [2 * bpe.Batch]int // ends of some
 	special SpecialPolicy
 	bytes   []byte
 	run     []byte // of a Stream

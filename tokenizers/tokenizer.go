@@ -16,12 +16,12 @@ import (
 // Create one with [Load].
 type Tokenizer struct {
 	// Text to ids, in the order of the stages.
-	raw     *matcher      // added tokens matched before the normalizer; may be nil
-	norm    []normal.Step // the normalizer
-	normal  *matcher      // added tokens matched after it
-	steps   []step        // the pre-tokenizer
-	origins bool          // a step depends on the origin of its text, which differs from its position
-	cuts    []pretok.Func // the same steps if they only cut and the model works on bytes; otherwise nil
+	raw     *matcher          // added tokens matched before the normalizer; may be nil
+	norm    []normal.Step     // the normalizer
+	normal  *matcher          // added tokens matched after it
+	steps   []step            // the pre-tokenizer
+	origins bool              // a step depends on the origin of its text, which differs from its position
+	cuts    []*pretok.Scanner // the same steps if they only cut and the model works on bytes; otherwise nil
 	model   model
 	byteBPE *bpe.Model // model, if it is one of bytes, or does the same for texts without gaps
 	gaps    *gaps

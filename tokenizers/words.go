@@ -150,7 +150,7 @@ func (t *Tokenizer) useBytes(m *bpe.Model) {
 }
 
 // onlyCuts returns the steps as cuts of the text for a model of bytes, or nil if a step does more than cut.
-func (t *Tokenizer) onlyCuts() (cuts []pretok.Func) {
+func (t *Tokenizer) onlyCuts() (cuts []*pretok.Scanner) {
 	before, after := t.steps, []step(nil)
 	if t.mapped < len(t.steps) {
 		before, after = t.steps[:t.mapped], t.steps[t.mapped+1:]
@@ -162,12 +162,12 @@ func (t *Tokenizer) onlyCuts() (cuts []pretok.Func) {
 		if st.fn == nil || st.rewrite != nil {
 			return nil
 		}
-		cuts = append(cuts, st.fn)
+		cuts = append(cuts, pretok.NewScanner(st.fn))
 	}
 	switch {
 	case len(after) == 0:
 	case len(after) == 2 && after[0].cut == pretok.Splitter(pretok.Digits{}) && after[1].expr == "[0-9][0-9][0-9]":
-		cuts = append(cuts, pretok.SpelledDigits)
+		cuts = append(cuts, pretok.NewScanner(pretok.SpelledDigits))
 	default:
 		return nil
 	}

@@ -248,6 +248,36 @@ func TestAppendInside(t *testing.T) {
 	}
 }
 
+// AppendWords gives what Append gives for one word after the other, wherever the text ends and whatever is cached.
+func TestAppendWords(t *testing.T) {
+	for seed := range uint64(8) {
+		m := randomModel(t, seed)
+		r := rand.New(rand.NewPCG(seed, 4))
+		var st State
+		for range testsize.Pick(100, 1000, 4000) {
+			s := randomWord(r, r.IntN(3))
+			from := len(s)
+			var want []uint32
+			var ends []int
+			for range r.IntN(2*Batch + 10) {
+				w := randomWord(r, 1+r.IntN(3)+r.IntN(2)*r.IntN(5)+r.IntN(40)/39*r.IntN(80))
+				s += w
+				ends = append(ends, len(s))
+				want = append(want, naive(m, w)...)
+			}
+			s += randomWord(r, r.IntN(20))
+			if r.IntN(20) == 0 {
+				st.Reset()
+			}
+			// The ids follow others, with little room.
+			got := m.AppendWords(make([]uint32, 1, 1+r.IntN(200)), s, from, ends, &st)
+			if !slices.Equal(got[1:], want) {
+				t.Fatalf("seed %d: %q cut from %d at %v is %v, want %v", seed, s, from, ends, got[1:], want)
+			}
+		}
+	}
+}
+
 // With IgnoreMerges a token wins even if merges cannot make it.
 func TestIgnoreMerges(t *testing.T) {
 	merges := [][2]string{{"a", "b"}, {"b", "c"}, {"a", "bc"}}
@@ -322,6 +352,17 @@ func FuzzAppend(f *testing.F) {
 		got := m.Append(nil, w, 0, len(w), &st)
 		if !slices.Equal(got, naive(m, w)) {
 			t.Errorf("%q: %v, want %v", w, got, naive(m, w))
+		}
+		// As words of up to 16 bytes.
+		var ends []int
+		got = got[:0]
+		for i, n := 0, 0; i < len(w); i += n {
+			n = min(1+int(w[i]&15), len(w)-i)
+			ends = append(ends, i+n)
+			got = append(got, naive(m, w[i:i+n])...)
+		}
+		if ids := m.AppendWords(nil, w, 0, ends, &st); !slices.Equal(ids, got) {
+			t.Errorf("%q cut at %v: %v, want %v", w, ends, ids, got)
 		}
 	})
 }

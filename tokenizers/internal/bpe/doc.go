@@ -23,6 +23,7 @@
 //	Chars   ascii, runes                 character -> id
 //	        cuts    which characters a merge can join
 //	State   words   two-way cache of words up to 15 bytes -> up to 4 ids, 32 bytes an entry
+//	        batch   the words that AppendWords looks up together
 //
 // No table holds pointers, so the garbage collector does not scan them.
 //

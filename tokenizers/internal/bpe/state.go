@@ -10,6 +10,7 @@ type State struct {
 	words words.Cache
 	longs longCache
 	row   row
+	batch batch
 	nodes []node
 	queue queue
 	leaf  []uint32 // ids of the characters of a long word

@@ -15,6 +15,9 @@ import "math/bits"
 // Log is the base-2 logarithm of the number of lines. A line holds two entries.
 const Log = 14
 
+// Size is the number of entries of a cache.
+const Size = 2 << Log
+
 // MaxLen is the length in bytes of the longest word that is kept.
 const MaxLen = 15
 
@@ -41,7 +44,7 @@ type Owner struct{ _ byte }
 // Cache holds the words of one model. The zero value is ready for [Cache.Bind]. It belongs to one goroutine
 // at a time.
 type Cache struct {
-	Entries []Entry // 2 << Log, allocated by Bind
+	Entries []Entry // as many as Size, allocated by Bind
 	owner   *Owner
 }
 
@@ -51,7 +54,7 @@ func (c *Cache) Serves(o *Owner) bool { return c.owner == o }
 // Bind makes c the cache of o, which must not be so already, and forgets the words of another model.
 func (c *Cache) Bind(o *Owner) {
 	if c.Entries == nil {
-		c.Entries = make([]Entry, 2<<Log)
+		c.Entries = make([]Entry, Size)
 	} else if c.owner != nil {
 		clear(c.Entries)
 	}
