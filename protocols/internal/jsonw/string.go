@@ -63,7 +63,26 @@ func skipPlain(s string, i int, ascii uint64) int {
 
 // IsPlain reports whether s is not empty and needs no escapes inside a JSON string: ASCII without quotes, backslashes
 // and control characters.
-func IsPlain(s []byte) bool { return len(s) > 0 && skipPlain(text(s), 0, highs) == len(s) }
+func IsPlain(s []byte) bool {
+	m := uint64(highs) // the marks of all words, in the highest bits
+	switch n := len(s); {
+	case n >= 8:
+		m = unplain(binary.LittleEndian.Uint64(s[n-8:]))
+		for ; len(s) > 8; s = s[8:] {
+			m |= unplain(binary.LittleEndian.Uint64(s))
+		}
+	case n >= 4:
+		m = unplain(uint64(binary.LittleEndian.Uint32(s)) | uint64(binary.LittleEndian.Uint32(s[n-4:]))<<32)
+	case n > 0:
+		m = unplain(uint64(s[0]) | uint64(s[n/2])<<8 | uint64(s[n-1])<<16 | ones*'a'&^0xffffff)
+	}
+	return m&highs == 0
+}
+
+// unplain is marks with ascii = highs, but the other bits have no meaning.
+func unplain(w uint64) uint64 {
+	return ((w ^ ones*2) - ones*0x21) | ((w ^ ones*'\\') - ones) | w
+}
 
 // AppendPlain is [AppendText] with the known result of [IsPlain] for s.
 func AppendPlain(dst, s []byte, plain bool) []byte {
@@ -82,12 +101,15 @@ func IsWhole(s []byte) bool { return len(s) > 0 && utf8.Valid(s) }
 func AppendText[T ~string | ~[]byte](dst []byte, s T) []byte { return appendEscaped(dst, text(s), 0) }
 
 // appendEscaped appends s with escapes and, with ascii = highs, with U+FFFD in place of invalid UTF-8. After the first
-// byte that skipPlain finds, it copies eight bytes at a time and overwrites those from the next such byte on. If the rest
+// byte that skipPlain finds, it leaves long texts to appendLong. In others, it copies eight bytes at a time and overwrites those from the next such byte on. If the rest
 // is valid UTF-8 at the first byte that is not ASCII, no other such byte is looked at.
 func appendEscaped(dst []byte, s string, ascii uint64) []byte {
 	i := skipPlain(s, 0, ascii)
 	dst = append(dst, s[:i]...)
 	b := unsafe.Slice(unsafe.StringData(s), len(s))
+	if HasSpecial && len(b)-i >= BlockSize {
+		dst, i = appendLong(dst, b, i, ascii != 0)
+	}
 	validated := false
 	for i < len(b) {
 		const step = 8 // most bytes that an iteration below writes
@@ -139,6 +161,49 @@ func appendEscaped(dst []byte, s string, ascii uint64) []byte {
 		dst = out[:o]
 	}
 	return dst
+}
+
+// appendLong appends b[i:] with escapes, up to the index that it returns. With check, it stops before invalid UTF-8.
+func appendLong(dst, b []byte, i int, check bool) ([]byte, int) {
+	const most = 32 // bytes that are copied at once; what follows a special one is overwritten later
+	var masks Masks
+	for base := i; base < len(b); {
+		blocks, wide := Special(&masks, b[base:])
+		if wide && check {
+			if !utf8.Valid(b[base:]) { // what precedes base is ASCII
+				return append(dst, b[i:base]...), base
+			}
+			check = false
+		}
+		for _, m := range masks[:blocks] {
+			for ; m != 0; m &= m - 1 {
+				p := base + bits.TrailingZeros64(m)
+				if p >= len(b) {
+					break
+				}
+				n := p - i
+				if cap(dst)-len(dst) < n+most {
+					dst = slices.Grow(dst, len(b)-i+(len(b)-i)/8+most)
+				}
+				out, o := dst[:cap(dst)], len(dst)
+				if n <= most && i+most <= len(b) {
+					*(*[most]byte)(out[o:]) = *(*[most]byte)(b[i:])
+				} else {
+					copy(out[o:], b[i:p])
+				}
+				o += n
+				if c := b[p]; shortEscapes[c] != 0 {
+					binary.LittleEndian.PutUint16(out[o:], shortEscapes[c])
+					o += 2
+				} else {
+					o += len(append(out[o:o], '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15]))
+				}
+				dst, i = out[:o], p+1
+			}
+			base += BlockSize
+		}
+	}
+	return append(dst, b[i:]...), len(b)
 }
 
 // shortEscapes contains the escapes of two characters, the backslash in the low byte.
