@@ -81,14 +81,14 @@ type run struct {
 	shift         int32 // bytes
 }
 
-// copy copies the value at i, whose name or index is in cur, if it equals its counterpart. It returns the end of what
+// copy copies the value at i, whose name or index is key, if it equals its counterpart. It returns the end of what
 // was copied, which may include elements after the value, or 0.
-func (g *guide) copy(s *scanner, d *Doc, i int, cur node, lim Limits) int {
+func (g *guide) copy(s *scanner, d *Doc, i int, key name, lim Limits) int {
 	g.hint = -1
 	depth := len(s.frames)
 	if depth == 0 {
 		if g.equal(0, s.body, i) && g.fits(d, 0, g.doc.nodes[0].next, lim) {
-			g.take(d, 0, g.doc.nodes[0].next, int32(i-int(g.doc.nodes[0].off)), cur, 0)
+			g.take(d, 0, g.doc.nodes[0].next, int32(i-int(g.doc.nodes[0].off)), key, 0)
 			return int(d.nodes[0].end)
 		}
 		g.hint = 0
@@ -100,7 +100,7 @@ func (g *guide) copy(s *scanner, d *Doc, i int, cur node, lim Limits) int {
 	}
 	nodes := g.doc.nodes
 	if top.obj {
-		m := g.field(l, s.body[cur.keyOff:cur.keyEnd])
+		m := g.field(l, s.body[key.off:key.end])
 		if m < 0 {
 			return 0
 		}
@@ -108,7 +108,7 @@ func (g *guide) copy(s *scanner, d *Doc, i int, cur node, lim Limits) int {
 			g.hint = m
 			return 0
 		}
-		g.take(d, m, nodes[m].next, int32(i-int(nodes[m].off)), cur, top.node)
+		g.take(d, m, nodes[m].next, int32(i-int(nodes[m].off)), key, top.node)
 		return int(nodes[m].end) + g.same.shift
 	}
 	m, ok := g.element(l, s.body, i)
@@ -123,7 +123,7 @@ func (g *guide) copy(s *scanner, d *Doc, i int, cur node, lim Limits) int {
 		}
 		last, count = k, count+1
 	}
-	g.take(d, m, nodes[last].next, int32(g.same.shift), cur, top.node)
+	g.take(d, m, nodes[last].next, int32(g.same.shift), key, top.node)
 	top.index += count - 1
 	l.next, l.back, l.misses = nodes[last].next, -1, 0
 	return int(nodes[last].end) + g.same.shift
@@ -225,8 +225,8 @@ func (g *guide) equal(m int32, b []byte, i int) bool {
 }
 
 // take appends the nodes [from, to), which are siblings with their subtrees, as children of parent. shift is the number
-// of bytes by which they moved. cur has the name of the first, which is then the only one, or its index.
-func (g *guide) take(d *Doc, from, to, shift int32, cur node, parent int32) {
+// of bytes by which they moved. key is the name of the first, which is then the only one, or its index.
+func (g *guide) take(d *Doc, from, to, shift int32, key name, parent int32) {
 	at := int32(len(d.nodes))
 	if n := int(to - from); cap(d.nodes)-len(d.nodes) < n {
 		// What follows is likely to have as many nodes as in the earlier document.
@@ -251,9 +251,9 @@ func (g *guide) take(d *Doc, from, to, shift int32, cur node, parent int32) {
 	const ofName = flagMember | flagKeyEscaped
 	for k := at; k < int32(len(d.nodes)); k = d.nodes[k].next {
 		n := &d.nodes[k]
-		n.parent, n.keyOff, n.keyEnd = parent, cur.keyOff, cur.keyEnd
-		n.flags = n.flags&^ofName | cur.flags&ofName
-		cur.keyOff++
+		n.parent, n.keyOff, n.keyEnd = parent, key.off, key.end
+		n.flags = n.flags&^ofName | key.flags&ofName
+		key.off++
 	}
 	r := run{from: at, to: int32(len(d.nodes)), was: from, shift: shift}
 	if k := len(g.runs) - 1; k >= 0 && g.runs[k].to == at && g.runs[k].shift == shift && at-g.runs[k].from == from-g.runs[k].was {

@@ -132,7 +132,7 @@ func Scan(body []byte, lim Limits) (*Doc, error) {
 		return nil, bodyTooLarge(maxBytes)
 	}
 	s := scanner{body: body, frames: make([]frame, 0, 16), keys: make([]keyRef, 0, 64)}
-	d := &Doc{body: body, nodes: make([]node, 0, 16+len(body)/64), depth: lim.Depth}
+	d := &Doc{body: body, nodes: make([]node, 0, 16+len(body)/192), depth: lim.Depth}
 	if err := s.run(d, lim); err != nil {
 		return nil, err
 	}
@@ -176,8 +176,9 @@ func (s *scanner) run(d *Doc, lim Limits) error {
 		i       = 0
 		top     *frame // the innermost open container
 		opaque  = 0    // depth of the outermost open opaque value; 0: none
-		cur     node   // name of the field whose value follows
+		key     name   // of the value that follows
 		n       int
+		kind    Kind
 		esc     bool
 		bad     strFault
 		isClose bool
@@ -191,7 +192,7 @@ value:
 	switch c := b[i]; {
 	case c == '"':
 		if s.guide != nil && opaque == 0 {
-			if n = s.guide.copy(s, d, i, cur, lim); n > 0 {
+			if n = s.guide.copy(s, d, i, key, lim); n > 0 {
 				i, isClose = n, false
 				goto behind
 			}
@@ -200,9 +201,9 @@ value:
 		if bad != strOK {
 			return s.failString(n, bad)
 		}
-		cur.kind = String
+		kind = String
 		if esc {
-			cur.flags |= flagEscaped
+			key.flags |= flagEscaped
 			if opaque == 0 {
 				d.escaped += n - i - 1
 			}
@@ -210,7 +211,7 @@ value:
 		n++
 	case c == '{' || c == '[':
 		if s.guide != nil && opaque == 0 {
-			if n = s.guide.copy(s, d, i, cur, lim); n > 0 {
+			if n = s.guide.copy(s, d, i, key, lim); n > 0 {
 				i, isClose = n, false
 				goto behind
 			}
@@ -224,21 +225,18 @@ value:
 				return s.failLimit(i, "too many values", "values", lim.Values)
 			}
 			f.node = int32(len(d.nodes))
-			cur.off, cur.kind = int32(i), Array
-			if top != nil {
-				cur.parent = top.node
-			}
+			kind = Array
 			if f.obj {
-				cur.kind = Object
+				kind = Object
 			}
-			if lim.Opaque != nil && cur.flags&flagMember != 0 && lim.Opaque(b[cur.keyOff:cur.keyEnd], len(s.frames)) {
+			if lim.Opaque != nil && key.flags&flagMember != 0 && lim.Opaque(b[key.off:key.end], len(s.frames)) {
 				opaque = len(s.frames) + 1
-				cur.flags |= flagOpaque
+				key.flags |= flagOpaque
 			}
-			d.add(cur, lim.Values)
+			d.add(key, kind, i, i, top, lim.Values)
 		}
 		if s.guide != nil {
-			s.guide.open(cur.kind, opaque > 0)
+			s.guide.open(kind, opaque > 0)
 		}
 		s.frames = append(s.frames, f)
 		top = &s.frames[len(s.frames)-1]
@@ -248,9 +246,9 @@ value:
 			goto behind
 		}
 		if top.obj {
-			goto name
+			goto member
 		}
-		cur = node{}
+		key = name{}
 		goto value
 	case c == '-' || c >= '0' && c <= '9':
 		var ok bool
@@ -260,10 +258,10 @@ value:
 			}
 			return s.fail(Syntax, n, "malformed number")
 		}
-		cur.kind = Number
+		kind = Number
 	default:
-		cur.kind, n = scanLiteral(b, i)
-		if cur.kind == Absent {
+		kind, n = scanLiteral(b, i)
+		if kind == Absent {
 			if n >= len(b) {
 				return s.fail(Syntax, n, "unexpected end of JSON")
 			}
@@ -274,11 +272,7 @@ value:
 		if len(d.nodes) >= lim.Values {
 			return s.failLimit(i, "too many values", "values", lim.Values)
 		}
-		cur.off, cur.end, cur.next = int32(i), int32(n), int32(len(d.nodes)+1)
-		if top != nil {
-			cur.parent = top.node
-		}
-		d.add(cur, lim.Values)
+		d.add(key, kind, i, n, top, lim.Values)
 	}
 	i = n
 	isClose = false
@@ -300,10 +294,10 @@ behind:
 			i++
 			if top.obj {
 				i = skipSpace(b, i)
-				goto name
+				goto member
 			}
 			top.index++
-			cur = node{keyOff: top.index}
+			key = name{off: top.index}
 			goto value
 		case c == '}' && top.obj, c == ']' && !top.obj:
 		case top.obj:
@@ -333,7 +327,7 @@ behind:
 	}
 	goto behind
 
-name:
+member:
 	if i >= len(b) {
 		return s.fail(Syntax, i, "unexpected end of JSON")
 	}
@@ -344,9 +338,9 @@ name:
 	if bad != strOK {
 		return s.failString(n, bad)
 	}
-	cur = node{keyOff: int32(i + 1), keyEnd: int32(n), flags: flagMember}
+	key = name{off: int32(i + 1), end: int32(n), flags: flagMember}
 	if esc {
-		cur.flags |= flagKeyEscaped
+		key.flags |= flagKeyEscaped
 	}
 	if !s.addKey(top, i+1, n, esc) {
 		return s.fail(Duplicate, i, "the name occurs twice")
@@ -362,14 +356,28 @@ name:
 	goto value
 }
 
-// add appends a node. It doubles the capacity when full, which costs less in total than the smaller steps of append.
-func (d *Doc) add(n node, limit int) {
-	if len(d.nodes) == cap(d.nodes) {
-		room := make([]node, len(d.nodes), max(min(2*cap(d.nodes), limit), len(d.nodes)+1))
-		copy(room, d.nodes)
-		d.nodes = room
+// name is the name of a field, or the index of an element, and the flags of its value.
+type name struct {
+	off, end int32 // as in node
+	flags    uint8
+}
+
+// add appends a node. It doubles the capacity when full, which costs less in total than the smaller steps of append. It
+// sets the fields in place, as a copy would wait for the stores before it.
+func (d *Doc) add(key name, kind Kind, off, end int, in *frame, limit int) {
+	k := len(d.nodes)
+	if k == cap(d.nodes) {
+		d.nodes = append(make([]node, 0, max(min(2*k, limit), k+1)), d.nodes...)
 	}
-	d.nodes = append(d.nodes, n)
+	d.nodes = d.nodes[:k+1]
+	n := &d.nodes[k]
+	n.off, n.end = int32(off), int32(end)
+	n.keyOff, n.keyEnd = key.off, key.end
+	n.next, n.parent = int32(k+1), 0
+	if in != nil {
+		n.parent = in.node
+	}
+	n.kind, n.flags = kind, key.flags
 }
 
 // addKey adds a name to the open object and reports whether it is new.

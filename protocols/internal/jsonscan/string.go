@@ -3,7 +3,6 @@
 package jsonscan
 
 import (
-	"bytes"
 	"encoding/binary"
 	"math/bits"
 	"slices"
@@ -32,13 +31,34 @@ const (
 // scanString validates the string whose first byte after the quote is b[i]. It returns the index of the closing quote
 // and whether a backslash occurs, or a fault and its index.
 func scanString(b []byte, i int) (end int, escaped bool, fault strFault) {
+	for from := i; i+8 <= len(b) && i <= from+shortString; i += 8 { // most strings are short and plain
+		if m := stops(binary.LittleEndian.Uint64(b[i:])); m != 0 {
+			if i += bits.TrailingZeros64(m) >> 3; b[i] == '"' {
+				return i, false, strOK
+			}
+			break
+		}
+	}
+	if jsonw.HasSpecial && len(b)-i >= jsonw.BlockSize {
+		if end, escaped, ok := scanLong(b, i); ok {
+			return end, escaped, strOK
+		}
+	}
+	return scanText(b, i)
+}
+
+// stops marks the bytes at which w contains a quote, a backslash, a control character or a byte above 0x7f. c^2 is less
+// than 0x21 for the quote and control characters, and for no other c. Borrows can set wrong marks, but only after a true
+// one.
+func stops(w uint64) uint64 {
+	return (((w ^ ones*2) - ones*0x21) | ((w ^ ones*'\\') - ones) | w) & highs
+}
+
+// scanText is scanString for all strings.
+func scanText(b []byte, i int) (end int, escaped bool, fault strFault) {
 	for {
-		// Plain ASCII, eight bytes at a time. m marks the bytes at which w contains a quote, a backslash, a control
-		// character or a byte above 0x7f. c^2 is less than 0x21 for the quote and control characters, and for no other c.
-		// Borrows can set wrong marks only after a true one, and only the first mark is used.
-		for i+8 <= len(b) {
-			w := binary.LittleEndian.Uint64(b[i:])
-			if m := (((w ^ ones*2) - ones*0x21) | ((w ^ ones*'\\') - ones) | w) & highs; m != 0 {
+		for i+8 <= len(b) { // plain ASCII
+			if m := stops(binary.LittleEndian.Uint64(b[i:])); m != 0 {
 				i += bits.TrailingZeros64(m) >> 3
 				break
 			}
@@ -98,6 +118,64 @@ func scanString(b []byte, i int) (end int, escaped bool, fault strFault) {
 	}
 }
 
+// The choice between the ways to read a string, in bytes.
+const (
+	shortString = 32 // the start that is read in words
+	denseText   = 64 // if most of these are not ASCII, the text is read character by character
+)
+
+// scanLong is scanText for the rest of long and valid strings: it uses [jsonw.Special] and leaves the text between
+// escape sequences to utf8.Valid. If ok is false, scanText is faster or finds an error.
+func scanLong(b []byte, i int) (end int, escaped, ok bool) {
+	const step = 4 * jsonw.BlockSize // most strings end before more
+	var masks jsonw.Masks
+	from, wide := i, false
+	for base := i; base < len(b); {
+		blocks, w := jsonw.Special(&masks, b[base:min(base+step, len(b))])
+		if w && base == from && dense(b[base:]) {
+			return 0, false, false
+		}
+		wide = wide || w
+		for _, m := range masks[:blocks] {
+			for ; m != 0; m &= m - 1 {
+				p := base + bits.TrailingZeros64(m)
+				if p < i {
+					continue // in an escape sequence
+				}
+				if p >= len(b) {
+					return 0, false, false
+				}
+				switch b[p] {
+				case '"':
+					return p, escaped, !wide || utf8.Valid(b[from:p])
+				case '\\':
+					escaped = true
+					switch {
+					case p+1 < len(b) && escapes[b[p+1]] != 0:
+						i = p + 2
+						continue
+					case p+5 < len(b) && b[p+1] == 'u' && hex4(b[p+2:]) >= 0:
+						i = p + 6
+						continue
+					}
+				}
+				return 0, false, false
+			}
+			base += jsonw.BlockSize
+		}
+	}
+	return 0, false, false
+}
+
+// dense reports whether much of the start of b is not ASCII.
+func dense(b []byte) bool {
+	n := 0
+	for k := 0; k < denseText && k+8 <= len(b); k += 8 {
+		n += bits.OnesCount64(binary.LittleEndian.Uint64(b[k:]) & highs)
+	}
+	return n > denseText/2
+}
+
 func hex4(b []byte) rune {
 	return rune(jsonw.Hex(b[0])<<12 | jsonw.Hex(b[1])<<8 | jsonw.Hex(b[2])<<4 | jsonw.Hex(b[3]))
 }
@@ -108,14 +186,12 @@ var escapes = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n
 // AppendUnescaped appends the text represented by raw, the validated inside of a JSON string. A lone surrogate becomes
 // U+FFFD. dst never grows by more than len(raw). dst and raw must not overlap.
 func AppendUnescaped(dst, raw []byte) []byte {
-	first := bytes.IndexByte(raw, '\\')
-	if first < 0 {
-		return append(dst, raw...)
-	}
 	dst = slices.Grow(dst, len(raw))
 	out := dst[len(dst) : len(dst)+len(raw)]
-	i := copy(out, raw[:first])
-	o := i // o <= i, as an escape sequence is longer than what it represents
+	i, o := 0, 0 // o <= i, as an escape sequence is longer than what it represents
+	if jsonw.HasSpecial && len(raw) >= jsonw.BlockSize {
+		return dst[:len(dst)+unescapeLong(out, raw)]
+	}
 	for i < len(raw) {
 		// Copy eight bytes at a time. What follows a backslash among them is overwritten later. m marks the backslashes
 		// in w; borrows can set wrong marks only after a true one, and only the first mark is used.
@@ -144,24 +220,66 @@ func AppendUnescaped(dst, raw []byte) []byte {
 			i, o = i+2, o+1
 			continue
 		}
-		r := hex4(raw[i+2:])
-		i += 6
-		if r >= 0xd800 && r < 0xe000 {
-			lone := true
-			if r < 0xdc00 && len(raw)-i >= 6 && raw[i] == '\\' && raw[i+1] == 'u' {
-				if lo := hex4(raw[i+2:]); lo >= 0xdc00 && lo < 0xe000 {
-					r = (r-0xd800)<<10 | (lo - 0xdc00) + 0x10000
-					i += 6
-					lone = false
-				}
-			}
-			if lone {
-				r = utf8.RuneError
-			}
-		}
-		o += utf8.EncodeRune(out[o:], r)
+		i, o = unescapeRune(out, o, raw, i)
 	}
 	return dst[:len(dst)+o]
+}
+
+// unescapeLong writes the text represented by raw to out, which has the same length, and returns its length. It copies
+// the text between escape sequences, which [jsonw.Special] finds.
+func unescapeLong(out, raw []byte) int {
+	const most = 32 // bytes that are copied at once; what follows a backslash is overwritten later
+	var masks jsonw.Masks
+	i, o := 0, 0
+	for base := 0; base < len(raw); {
+		blocks, _ := jsonw.Special(&masks, raw[base:])
+		for _, m := range masks[:blocks] {
+			for ; m != 0; m &= m - 1 {
+				p := base + bits.TrailingZeros64(m)
+				if p < i {
+					continue // in an escape sequence
+				}
+				if p >= len(raw) {
+					break
+				}
+				if n := p - i; n <= most && i+most <= len(raw) {
+					*(*[most]byte)(out[o:]) = *(*[most]byte)(raw[i:])
+				} else {
+					copy(out[o:], raw[i:p])
+				}
+				o += p - i
+				if c := escapes[raw[p+1]]; c != 0 {
+					out[o] = c
+					i, o = p+2, o+1
+					continue
+				}
+				i, o = unescapeRune(out, o, raw, p)
+			}
+			base += jsonw.BlockSize
+		}
+	}
+	return o + copy(out[o:], raw[i:])
+}
+
+// unescapeRune writes the character that the escape sequence \uXXXX at raw[i] represents, with the next one if they are a
+// pair of surrogates, to out[o]. It returns the indexes after them.
+func unescapeRune(out []byte, o int, raw []byte, i int) (int, int) {
+	r := hex4(raw[i+2:])
+	i += 6
+	if r >= 0xd800 && r < 0xe000 {
+		lone := true
+		if r < 0xdc00 && len(raw)-i >= 6 && raw[i] == '\\' && raw[i+1] == 'u' {
+			if lo := hex4(raw[i+2:]); lo >= 0xdc00 && lo < 0xe000 {
+				r = (r-0xd800)<<10 | (lo - 0xdc00) + 0x10000
+				i += 6
+				lone = false
+			}
+		}
+		if lone {
+			r = utf8.RuneError
+		}
+	}
+	return i, o + utf8.EncodeRune(out[o:], r)
 }
 
 // The sizes of an arena's pieces of memory, apart from the expected length and for longer strings.

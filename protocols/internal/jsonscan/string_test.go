@@ -45,9 +45,9 @@ func TestAppendUnescapedEqualsSimple(t *testing.T) {
 	if testing.Short() {
 		rounds = 2000
 	}
-	for range rounds {
+	for round := range rounds {
 		var raw []byte
-		for range rng.IntN(12) {
+		for range rng.IntN(12) << (round % 4) {
 			raw = append(raw, pieces[rng.IntN(len(pieces))]...)
 		}
 		_, _, fault := scanString(append(raw, '"'), 0)
@@ -88,6 +88,44 @@ func TestScanStringEqualsValid(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestScanStringEqualsScanText compares the way of short and long strings with the way of all.
+func TestScanStringEqualsScanText(t *testing.T) {
+	good := []string{
+		"a", "bc", "0123456", "01234567", "a text of twenty-four c.", "é", "漢", "漢字かな交じり文", "😀", `\"`, `\\`, `\n`, `\u00e9`, `\ud83d\ude00`, "\x7f",
+	}
+	bad := []string{"\x00", "\x1f", "\n", "\xff", "\xe6\xbc", "\x80", `\x`, `\u12g4`, `\`, `\u12`}
+	rng := rand.New(rand.NewPCG(1, 2))
+	rounds := 50000
+	if testing.Short() {
+		rounds = 5000
+	}
+	faults := map[strFault]int{}
+	for round := range rounds {
+		var s []byte
+		for range rng.IntN(12) << (round % 6) {
+			if s = append(s, good[rng.IntN(len(good))]...); rng.IntN(400) == 0 {
+				s = append(s, bad[rng.IntN(len(bad))]...)
+			}
+		}
+		if rng.IntN(10) > 0 {
+			s = append(s, '"')
+		}
+		for range rng.IntN(80) * (round % 2) {
+			s = append(s, good[rng.IntN(len(good))]...)
+		}
+		end, escaped, fault := scanText(s, 0)
+		gotEnd, gotEscaped, gotFault := scanString(s, 0)
+		if gotEnd != end || gotEscaped != escaped || gotFault != fault {
+			t.Fatalf("%q: end %d, escaped %v, fault %d; want %d, %v, %d", s, gotEnd, gotEscaped, gotFault, end, escaped, fault)
+		}
+		if end, escaped, ok := scanLong(s, 0); ok && (end != gotEnd || escaped != gotEscaped || fault != strOK) {
+			t.Fatalf("%q: the long way ends at %d, escaped %v", s, end, escaped)
+		}
+		faults[fault]++
+	}
+	require.Len(t, faults, 5, "all faults occur: %v", faults)
 }
 
 // TestEscapesEqualsSwitch compares the table with the escape sequences of RFC 8259.
