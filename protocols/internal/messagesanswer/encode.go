@@ -123,7 +123,12 @@ func (s *Encoder) Append(dst []byte, events ...event.Event) []byte {
 			case event.ToolArgs:
 				s.call.balance.FeedPlain(e.Data, plain)
 			}
-			dst = append(jsonw.AppendPlain(append(dst, s.head...), e.Data, plain), deltaEnd...)
+			if dst = append(dst, s.head...); plain {
+				dst = append(dst, e.Data...)
+			} else {
+				dst = jsonw.AppendText(dst, e.Data)
+			}
+			dst = append(dst, deltaEnd...)
 			continue
 		}
 		dst = s.add(dst, e, false)
