@@ -229,7 +229,11 @@ func (c *call) announce(h http.Header) {
 
 // unannounced returns the fields that announce did not name and that have no effect at an engine.
 func (c *call) unannounced(e *engine) []string {
-	return slices.DeleteFunc(c.backend.dropped(e), func(name string) bool { return slices.Contains(c.ignored, name) })
+	announced := make(map[string]bool, len(c.ignored))
+	for _, name := range c.ignored {
+		announced[name] = true
+	}
+	return slices.DeleteFunc(c.backend.dropped(e), func(name string) bool { return announced[name] })
 }
 
 // nameIgnored names c.ignored in the header and the log.

@@ -213,3 +213,19 @@ func TestHostileForms(t *testing.T) {
 		}
 	}
 }
+
+// TestManagedHostileFields sends a body of 1 MB with fields that an endpoint's API does not have.
+func TestManagedHostileFields(t *testing.T) {
+	var b strings.Builder
+	for i := 0; b.Len() < 1<<20-200; i++ {
+		fmt.Fprintf(&b, `"f%d":1,`, i)
+	}
+	e := newEndpoint(t, playing(upstream.Anthropic, callScene))
+	r := managed(t, upstream.Anthropic, nil, e)
+	begun := spent(t)
+	status, _, body := send(t, r.url+"/v1/chat/completions", `{`+b.String()+`"model":"m","messages":[{"role":"user","content":"x"}]}`)
+	require.Equal(t, 200, status, body)
+	if !raceEnabled {
+		require.Less(t, spent(t)-begun, time.Second)
+	}
+}

@@ -188,9 +188,11 @@ func (c *managedBackend) lost(l *block.Loss) (field string, ok bool) {
 
 // spelled returns the name that a demand has in the request.
 func (c *managedBackend) spelled(field string) string {
-	switch list := demands(c.req); {
-	case field == "response_format" && len(list) > 0:
-		return list[0]
+	switch {
+	case field == "response_format":
+		if list := demands(c.req); len(list) > 0 {
+			return list[0]
+		}
 	case field == "stop" && c.api == wire.Messages:
 		return "stop_sequences"
 	}
@@ -205,9 +207,13 @@ func (c *managedBackend) hash() error {
 
 // dropped implements backend.
 func (c *managedBackend) dropped(e *engine) (names []string) {
+	seen := make(map[string]bool) // a request may have 100,000 such fields
 	for _, l := range c.converted[e].Losses {
-		if field, ok := c.lost(&l); ok && !slices.Contains(names, c.spelled(field)) {
-			names = append(names, c.spelled(field))
+		if field, ok := c.lost(&l); ok && !seen[field] {
+			seen[field] = true
+			if name := c.spelled(field); name == field || !slices.Contains(names, name) {
+				names = append(names, name)
+			}
 		}
 	}
 	if hints := e.hints; c.route.Intent.Prefetch && (hints == nil || len(hints.Emit(&intent.Intent{Prefetch: true}).Changes) > 0) {
