@@ -132,7 +132,7 @@ func Scan(body []byte, lim Limits) (*Doc, error) {
 		return nil, bodyTooLarge(maxBytes)
 	}
 	s := scanner{body: body, frames: make([]frame, 0, 16), keys: make([]keyRef, 0, 64)}
-	d := &Doc{body: body, nodes: make([]node, 0, 16+len(body)/192), depth: lim.Depth}
+	d := &Doc{body: body, nodes: make([]node, 0, 16+len(body)/64), depth: lim.Depth}
 	if err := s.run(d, lim); err != nil {
 		return nil, err
 	}
