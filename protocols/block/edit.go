@@ -119,7 +119,10 @@ func (r *Request) Delete(at Ref) error {
 	}
 	switch {
 	case exact && p.holder == nil && len(p.list) == 1:
-		r.setTurns(slices.Delete(slices.Clone(r.view.Turns), p.ti, p.ti+1))
+		r.setTurns(slices.Delete(r.mine(), p.ti, p.ti+1))
+	case exact && p.holder == nil:
+		t := r.mineBlocks(p.ti)
+		t.Blocks = slices.Delete(t.Blocks, p.i, p.i+1)
 	case exact:
 		r.put(p, slices.Delete(slices.Clone(p.list), p.i, p.i+1))
 	}
@@ -172,7 +175,7 @@ func (r *Request) deleteTurn(i int) error {
 		}
 	}
 	if exact {
-		r.setTurns(slices.Delete(slices.Clone(r.view.Turns), i, i+1))
+		r.setTurns(slices.Delete(r.mine(), i, i+1))
 	}
 	r.changed(exact)
 	return nil
@@ -362,20 +365,13 @@ func (r *Request) put(p spot, list []Block) {
 
 // replace stores b at its position in the view.
 func (r *Request) replace(p spot, b Block) {
-	t := r.mineAt(p.ti)
 	if p.holder != nil {
+		t := r.mineAt(p.ti)
 		list := slices.Clone(p.list)
 		list[p.i] = b
 		t.Blocks = replaceContent(t.Blocks, p.holder.At, list)
 	} else {
-		if !r.hold.blocks[p.ti] {
-			t.Blocks = slices.Clone(t.Blocks)
-			if r.hold.blocks == nil {
-				r.hold.blocks = make(map[int]bool)
-			}
-			r.hold.blocks[p.ti] = true
-		}
-		t.Blocks[p.i] = b
+		r.mineBlocks(p.ti).Blocks[p.i] = b
 	}
 	if len(b.Content) > 0 {
 		r.hold.where = nil // the nested blocks may differ

@@ -88,7 +88,7 @@ type Limits struct {
 	Body   int // bytes; 64 MiB. At most 2 GiB - 1
 	Depth  int // nesting of arrays and objects; 128
 	Values int // JSON values outside tool schemas and call arguments; 1,048,576
-	Blocks int // blocks of all turns, nested ones included; 100,000
+	Blocks int // blocks of all turns, nested ones included; 50,000
 	Tools  int // 2,048
 }
 
@@ -105,7 +105,7 @@ func (l *Limits) filled() Limits {
 	set(&f.Body, 64<<20)
 	set(&f.Depth, 128)
 	set(&f.Values, 1<<20)
-	set(&f.Blocks, 100_000)
+	set(&f.Blocks, 50_000)
 	set(&f.Tools, 2048)
 	return f
 }

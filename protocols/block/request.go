@@ -118,6 +118,19 @@ func (r *Request) mineAt(i int) *Turn {
 	return &r.mine()[i]
 }
 
+// mineBlocks returns turn number i, of which the caller changes the list of blocks.
+func (r *Request) mineBlocks(i int) *Turn {
+	t := r.mineAt(i)
+	if !r.hold.blocks[i] {
+		t.Blocks = slices.Clone(t.Blocks)
+		if r.hold.blocks == nil {
+			r.hold.blocks = make(map[int]bool)
+		}
+		r.hold.blocks[i] = true
+	}
+	return t
+}
+
 // lend is called when the turns are returned to a caller. It writes nothing if the request was not edited, so that
 // goroutines may read concurrently.
 func (r *Request) lend() {

@@ -227,44 +227,61 @@ const (
 //	           reasoning that is not encrypted
 //	Chat       the vendor has no field for it
 func (m Managed) keepReasoning(req *block.Request, host string, out *ManagedRequest) error {
+	changes := 0
 	for _, t := range req.Turns() {
-		for i := range t.Blocks {
-			b := t.Blocks[i]
-			if b.Kind != block.Reasoning {
-				continue
-			}
-			drop := false
-			switch m.api {
-			case wire.Messages:
-				drop = !b.Redacted && (b.Signature == "" || b.Encrypted != "")
-			case wire.Responses:
-				drop = b.Encrypted == "" && host == m.host
-			case wire.Chat:
-				drop = host == m.host
-			}
+		before := changes
+		for _, b := range t.Blocks {
+			var change func() error
 			switch {
-			case drop:
+			case b.Kind != block.Reasoning:
+			case m.refuses(&b, host):
 				out.lose("reasoning", "past reasoning that the endpoint would refuse")
-				if err := req.Delete(b.At); err != nil {
-					return err
-				}
+				change = func() error { return req.Delete(b.At) }
 			case m.api == wire.Messages && b.Summary: // by way of a Responses client
 				b.Summary = false
-				if err := req.Set(b.At, b); err != nil {
-					return err
-				}
+				change = func() error { return req.Set(b.At, b) }
 			case m.api == wire.Responses && b.Encrypted != "" && (b.ID != "" || !b.Summary):
-				plain := block.Block{Kind: block.Reasoning, Text: b.Text, Summary: true, Encrypted: b.Encrypted}
-				if err := req.Insert(b.At, plain); err != nil {
-					return err
+				change = func() error {
+					plain := block.Block{Kind: block.Reasoning, Text: b.Text, Summary: true, Encrypted: b.Encrypted}
+					if err := req.Insert(b.At, plain); err != nil {
+						return err
+					}
+					return req.Delete(b.At)
 				}
-				if err := req.Delete(b.At); err != nil {
-					return err
+			}
+			if change == nil {
+				continue
+			}
+			if changes++; changes > maxReasoning || changes-before > maxTurnReasoning {
+				return &block.Error{
+					Kind: block.LimitPassed, Path: t.At.Path(), Offset: -1, Msg: "too much past reasoning that the endpoint would refuse",
+					Limit: fmt.Sprintf("blocks in a turn, %d in a request", maxReasoning), Max: maxTurnReasoning,
 				}
+			}
+			if err := change(); err != nil {
+				return err
 			}
 		}
 	}
 	return nil
+}
+
+// The largest numbers of blocks of reasoning that keepReasoning changes, in a request and in one turn. The time for a
+// change grows with the number of turns and with that of the blocks in the turn.
+const (
+	maxReasoning     = 2000
+	maxTurnReasoning = 256
+)
+
+// refuses reports whether an endpoint on a host would refuse past reasoning.
+func (m Managed) refuses(b *block.Block, host string) bool {
+	switch m.api {
+	case wire.Messages:
+		return !b.Redacted && (b.Signature == "" || b.Encrypted != "")
+	case wire.Responses:
+		return b.Encrypted == "" && host == m.host
+	}
+	return host == m.host
 }
 
 // maxManagedEvent limits the JSON of a server-sent event, and of a response that is one document, in bytes.

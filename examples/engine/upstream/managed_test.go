@@ -5,6 +5,7 @@ package upstream_test
 import (
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,7 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weft-go/weft/examples/engine/upstream"
+	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/event"
+	"github.com/weft-go/weft/protocols/messages"
 	"github.com/weft-go/weft/protocols/wire"
 )
 
@@ -80,6 +83,38 @@ func TestManagedConvert(t *testing.T) {
 			}
 			require.Equal(t, c.lost, lost)
 		})
+	}
+}
+
+// TestManagedReasoningLimits checks that the number of changes to past reasoning is limited, in a turn and in a request.
+func TestManagedReasoningLimits(t *testing.T) {
+	thought := `{"type":"thinking","thinking":"a","signature":""},`
+	turn := func(thoughts int) string {
+		return `{"role":"user","content":"a"},{"role":"assistant","content":[` + strings.Repeat(thought, thoughts) + `{"type":"text","text":"b"}]},`
+	}
+	for _, tt := range []struct {
+		turns string
+		path  string
+	}{
+		{turn(256), ""},
+		{turn(1) + turn(257), "messages[3]"},
+		{strings.Repeat(turn(1), 2000), ""},
+		{strings.Repeat(turn(1), 2001), "messages[4001]"},
+	} {
+		body := `{"model":"m","max_tokens":9,"messages":[` + tt.turns + `{"role":"user","content":"c"}]}`
+		r, err := messages.Decode([]byte(body), nil)
+		require.NoError(t, err)
+		out, err := upstream.Anthropic.Convert(r, &upstream.ManagedOptions{Model: "x"})
+		if tt.path == "" {
+			require.NoError(t, err)
+			require.NotContains(t, string(out.Body), "thinking")
+			require.Equal(t, strings.Count(body, `"b"`), strings.Count(string(out.Body), `"b"`))
+			continue
+		}
+		var e *block.Error
+		require.ErrorAs(t, err, &e)
+		require.Equal(t, block.LimitPassed, e.Kind)
+		require.Equal(t, tt.path, e.Path)
 	}
 }
 

@@ -160,6 +160,9 @@ func TestHostileForms(t *testing.T) {
 	forms["response calls"] = form{"/v1/responses", each(`{"model":"m","input":[{"role":"user","content":"a"},`, `{"type":"function_call","call_id":"c%d","name":"f","arguments":"{}"}`, ",", `]}`)}
 	forms["response pairs"] = form{"/v1/responses", each(`{"model":"m","input":[{"role":"user","content":"a"},`, `{"type":"function_call","call_id":"c%[1]d","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"c%[1]d","output":"x"}`, ",", `]}`)}
 	forms["response reasoning"] = form{"/v1/responses", rep(`{"model":"m","input":[`, `{"type":"reasoning","summary":[],"encrypted_content":"abc"}`, ",", `]}`)}
+	forms["unsigned thinking"] = form{"/v1/messages", rep(`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"a"}`, `,{"role":"assistant","content":[{"type":"thinking","thinking":"a","signature":""}]},{"role":"user","content":"a"}`, "", `]}`)}
+	forms["unsigned thinking in a turn"] = form{"/v1/messages", rep(`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"a"},{"role":"assistant","content":[`, `{"type":"thinking","thinking":"a","signature":""}`, ",", `]}]}`)}
+	forms["chat reasoning"] = form{"/v1/chat/completions", rep(`{"model":"m","messages":[`, `{"role":"user","content":"a"},{"role":"assistant","reasoning_content":"a","content":"b"}`, ",", `]}`)}
 	forms["unknown items"] = form{"/v1/responses", rep(`{"model":"m","input":[`, `{"type":"x"}`, ",", `]}`)}
 	forms["compaction"] = form{"/v1/responses", rep(`{"model":"m","input":[`, `{"type":"compaction","encrypted_content":"abc"}`, ",", `]}`)}
 	forms["chat turns"] = form{"/v1/chat/completions", rep(`{"model":"m","messages":[`, `{"role":"user","content":"a"},{"role":"assistant","content":"b"}`, ",", `]}`)}
@@ -189,9 +192,12 @@ func TestHostileForms(t *testing.T) {
 	if os.Getenv("WEFT_TEST") == "long" {
 		step = 1
 	}
-	for _, kind := range []upstream.Kind{upstream.VLLM{}, upstream.LlamaCPP{}} {
+	for _, kind := range []upstream.Kind{upstream.VLLM{}, upstream.LlamaCPP{}, upstream.OpenAI, upstream.Anthropic, upstream.Responses} {
 		g := stubbed(t, 1, hello(), func(o *serve.Options) {
 			o.Engines[0].Kind, o.HealthInterval = kind, -1
+			if _, ok := kind.(upstream.Managed); ok {
+				o.Prompts = nil
+			}
 		})
 		defer g.Close()
 		for i := 0; i < len(names); i += step {
