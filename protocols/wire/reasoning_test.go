@@ -354,7 +354,7 @@ func TestCheckReasoningHostile(t *testing.T) {
 	case testing.Short():
 		n = 3_000
 	case os.Getenv("WEFT_TEST") == "long":
-		n = 40_000
+		n = 30_000
 	}
 	entry := `{"type":"thinking","thinking":"x","signature":"` + forged + `"},`
 	one := `{"max_tokens":1,"messages":[{"role":"assistant","content":[` + strings.Repeat(entry, n) + `{"type":"text","text":"b"}]}]}`
