@@ -211,8 +211,8 @@ func TestHostileForms(t *testing.T) {
 			g.ServeHTTP(w, r)
 			cpu = spent(t) - cpu
 			runtime.ReadMemStats(&after)
-			require.Less(t, (after.TotalAlloc-before.TotalAlloc)/1e6, uint64(200), "MB allocated for %s by %T", name, kind)
-			if !raceEnabled {
+			if !raceEnabled { // the race detector takes more of both
+				require.Less(t, (after.TotalAlloc-before.TotalAlloc)/1e6, uint64(200), "MB allocated for %s by %T", name, kind)
 				require.Less(t, cpu, time.Second, "%s by %T", name, kind)
 			}
 			require.NotEmpty(t, w.Body.String())
