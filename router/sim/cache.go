@@ -10,6 +10,7 @@ type cache struct {
 	blocks []block
 	unused []int32 // indexes without data
 	free   int     // blocks that are not in use, with data or without
+	found  []int32 // by leading
 }
 
 // block is a block of the cache. Blocks with data that are not in use are in a list, whose ends are blocks[common], or blocks[pinned].
@@ -17,6 +18,7 @@ type block struct {
 	hash       uint64
 	named      bool   // hash is in byHash
 	after      uint64 // hash of the last block that followed it, or 0
+	child      int32  // a block that had the hash of one that followed it; others may have taken its place
 	users      int32
 	prev, next int32
 }
@@ -33,20 +35,37 @@ func newCache(size int) *cache {
 	return c
 }
 
-// leading returns how many blocks at the beginning are cached.
-func (c *cache) leading(hashes []uint64) int {
-	for i, h := range hashes {
-		if _, ok := c.byHash[h]; !ok {
-			return i
-		}
+// find returns the index of the block with a hash, and reports whether there is one. before is the block before it in a
+// prompt, or common. Most prompts are cached in the order in which they are read, so that this reads neighbors and not the map.
+func (c *cache) find(hash uint64, before int32) (int32, bool) {
+	b := &c.blocks[before]
+	if x := &c.blocks[b.child]; x.named && x.hash == hash {
+		return b.child, true
 	}
-	return len(hashes)
+	i, ok := c.byHash[hash]
+	if ok {
+		b.child = i
+	}
+	return i, ok
 }
 
-// use adds a user to the cached blocks of hashes and appends their indexes to dst.
-func (c *cache) use(dst []int32, hashes []uint64) []int32 {
+// leading returns the indexes of the blocks at the beginning that are cached. They are valid until the next call.
+func (c *cache) leading(hashes []uint64) []int32 {
+	list, last := c.found[:0], common
 	for _, h := range hashes {
-		i := c.byHash[h]
+		i, ok := c.find(h, last)
+		if !ok {
+			break
+		}
+		list, last = append(list, i), i
+	}
+	c.found = list
+	return list
+}
+
+// use adds a user to the blocks of list and appends them to dst.
+func (c *cache) use(dst, list []int32) []int32 {
+	for _, i := range list {
 		b := &c.blocks[i]
 		if b.users == 0 {
 			c.unlink(i)
@@ -92,6 +111,14 @@ func (c *cache) name(i int32, hash uint64) bool {
 	c.blocks[i].hash, c.blocks[i].named = hash, true
 	c.byHash[hash] = i
 	return true
+}
+
+// follow records that a block with the hash next follows one with hash. The blocks at i and k have these hashes, unless others do.
+func (c *cache) follow(i int32, hash uint64, k int32, next uint64) {
+	if b := &c.blocks[i]; !b.named || b.hash != hash {
+		i = c.byHash[hash]
+	}
+	c.blocks[i].after, c.blocks[i].child = next, k
 }
 
 // release removes a user of the blocks.

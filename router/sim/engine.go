@@ -113,13 +113,14 @@ func (e *engine) start() bool {
 	}
 	j, block := e.waiting[0], e.run.block
 	prompt := j.hashes[:j.length/block]
-	hit := e.cache.leading(prompt)
+	found := e.cache.leading(prompt)
+	hit := len(found)
 	if hit*block >= j.length {
 		hit-- // the last token is always computed
 	}
 	used := 0 // blocks that stop being free when they are used
-	for _, h := range prompt[:hit] {
-		if e.cache.blocks[e.cache.byHash[h]].users == 0 {
+	for _, i := range found[:hit] {
+		if e.cache.blocks[i].users == 0 {
 			used++
 		}
 	}
@@ -130,7 +131,7 @@ func (e *engine) start() bool {
 		}
 		return false
 	}
-	j.blocks = e.cache.use(make([]int32, 0, total), prompt[:hit])
+	j.blocks = e.cache.use(make([]int32, 0, total), found[:hit])
 	j.blocks, e.removed = e.cache.take(j.blocks, e.removed, total-hit)
 	j.named, j.done = hit, j.length
 	if !j.ready {
@@ -225,7 +226,7 @@ func (e *engine) pin(j *job) {
 func (e *engine) transfer(j *job) {
 	j.ticket.Prefilled(e.run.now, j.cached)
 	to, prompt := e.run.engines[j.ticket.Decision().Worker], j.hashes[:j.length/e.run.block]
-	n := j.length - to.cache.leading(prompt)*e.run.block
+	n := j.length - len(to.cache.leading(prompt))*e.run.block
 	e.run.after(time.Duration(float64(n)*e.run.costs.transfer*1e6), func() {
 		e.cache.release(j.blocks)
 		if !e.busy {
@@ -249,7 +250,7 @@ func (e *engine) learn(j *job, n int) {
 	from := j.named
 	for ; j.named < n; j.named++ {
 		if n := j.named; n > 0 {
-			e.cache.blocks[e.cache.byHash[j.hashes[n-1]]].after = j.hashes[n]
+			e.cache.follow(j.blocks[n-1], j.hashes[n-1], j.blocks[n], j.hashes[n])
 		}
 		if !e.cache.name(j.blocks[j.named], j.hashes[j.named]) {
 			e.store(j, from, j.named)
