@@ -26,6 +26,7 @@ const (
 	holders   = 4 // workers that hold the last turn
 	blockSize = 16
 	maxWindow = 1 << 19 // tokens
+	memoBytes = 64 << 20
 )
 
 // A worker's stream of cache events and its next number.
@@ -54,6 +55,13 @@ func holding(ws []worker, hashes []uint64, from, to int) {
 	}
 }
 
+// forget makes the workers hold nothing, as if they had evicted all blocks.
+func forget(ws []worker) {
+	for i := range ws {
+		ws[i].add(kvevent.Event{Kind: kvevent.Cleared})
+	}
+}
+
 // A handler is the gateway with stub engines.
 type handler struct {
 	*serve.Gateway
@@ -65,7 +73,7 @@ type handler struct {
 func newHandler(model *prompt.Model, signer *replay.Signer) (*handler, error) {
 	h := &handler{}
 	opt := serve.Options{
-		Model: modelName, Prompts: model, MaxModelLen: maxWindow, BlockSize: blockSize, StripPreamble: true, Signer: signer,
+		Model: modelName, Prompts: model, MaxModelLen: maxWindow, BlockSize: blockSize, StripPreamble: true, Signer: signer, MemoBytes: memoBytes,
 		OnDone: func(r serve.Record) { h.record = r },
 	}
 	for i := range workers {

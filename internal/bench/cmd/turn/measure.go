@@ -133,12 +133,10 @@ func (r *run) costs(state string) ([]cost, error) {
 	for _, memory := range []bool{false, true} {
 		m := &meter{memory: memory}
 		sources := [2]source{{run: r, state: state, open: opens[0]}, {run: r, state: state, open: opens[1]}}
-		if !memory { // first as many turns that do not count; see internal/bench/README.md
-			if _, _, err := r.sums(&sources, new(meter)); err != nil {
-				return nil, err
-			}
+		sums, n, err := r.means(&sources, m)
+		for i := range sources {
+			sources[i].close()
 		}
-		sums, n, err := r.sums(&sources, m)
 		if err != nil {
 			return nil, err
 		}
@@ -158,13 +156,42 @@ func (r *run) costs(state string) ([]cost, error) {
 	return append(list, rest, total), nil
 }
 
-// sums measures turns of new servers and returns the sums of their costs, and the number of turns.
-func (r *run) sums(sources *[2]source, m *meter) (sums [2][]cost, n int, err error) {
-	defer func() {
-		for i := range sources {
-			sources[i].close()
+// means measures turns and returns the sums of their costs, and the number of turns. Before time is measured, it runs turns that
+// do not count; see internal/bench/README.md.
+func (r *run) means(sources *[2]source, m *meter) (sums [2][]cost, n int, err error) {
+	if !m.memory {
+		if _, _, err := r.sums(sources, new(meter)); err != nil {
+			return sums, 0, err
 		}
-	}()
+		if err := r.fill(sources); err != nil {
+			return sums, 0, err
+		}
+	}
+	return r.sums(sources, m)
+}
+
+// fill runs the first turns of conversations until the servers of warm turns keep no more of them.
+func (r *run) fill(sources *[2]source) error {
+	x, ok := sources[1].s.(*stages)
+	if sources[1].state != warm || !ok {
+		return nil
+	}
+	for {
+		was, _ := x.memo.Len()
+		v := newConversation(r.texts, r.sign, r.next(), r.requests)
+		for i := range sources {
+			if _, err := sources[i].s.take(v, r.requests-window-1, new(meter)); err != nil {
+				return err
+			}
+		}
+		if n, _ := x.memo.Len(); n <= was {
+			return nil
+		}
+	}
+}
+
+// sums measures turns of the sources and returns the sums of their costs, and the number of turns.
+func (r *run) sums(sources *[2]source, m *meter) (sums [2][]cost, n int, err error) {
 	for !m.enough(n, r.turns) {
 		turns, err := measureEach(sources, m, &sums)
 		if err != nil {
@@ -254,6 +281,7 @@ func (r *run) warm(s server, m *meter, sum *[]cost) error {
 		addCosts(sum, c)
 		r.floors.measure()
 	}
+	forget(s.streams())
 	return nil
 }
 

@@ -42,7 +42,7 @@ type stages struct {
 
 // newStages returns stages without any history. body is the memory of the bodies of earlier ones: the gateway reuses it.
 func newStages(model *prompt.Model, signer *replay.Signer, body *[]byte) (*stages, error) {
-	s := &stages{model: model, signer: signer, router: router.New(index.New(blockSize, nil), &router.Options{}), histories: map[string]*preamble.History{}, memo: prompt.NewMemo(0), body: body}
+	s := &stages{model: model, signer: signer, router: router.New(index.New(blockSize, nil), &router.Options{}), histories: map[string]*preamble.History{}, memo: prompt.NewMemo(memoBytes), body: body}
 	var err error
 	if s.target, err = intent.NewTarget("vllm", ""); err != nil {
 		return nil, err
