@@ -292,7 +292,8 @@ func Run(opt *Options) (*Result, error) {
 	}
 	slices.Sort(r.result.first)
 	r.result.hit = r.cached / max(r.prompt, 1)
-	return &r.result, nil
+	res := r.result // its address would keep the whole run in memory
+	return &res, nil
 }
 
 // arrive schedules the sessions, as a Poisson process whose work is Load of what the engines can do. It begins so long before

@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -43,6 +44,23 @@ func TestRepeats(t *testing.T) {
 	require.LessOrEqual(t, a.Percentile(50), a.Percentile(90))
 	_, err := Run(&Options{Workload: "x"})
 	require.EqualError(t, err, `sim: unknown workload "x" (want agents or chat)`)
+}
+
+// A result keeps nothing of its simulation, so that the results of many fit into memory.
+func TestResultMemory(t *testing.T) {
+	heap := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	o := Options{Workers: 4, Duration: 3 * time.Minute}
+	simulate(t, o, "cost_ms") // fills pools
+	before := heap()
+	r := simulate(t, o, "cost_ms")
+	after := heap()
+	require.NotZero(t, r.Requests())
+	require.Less(t, after, before+1<<20)
 }
 
 // cost_ms is the best policy for agents, and not much slower than another one for chats. examples/kvsim compares them at greater length.
