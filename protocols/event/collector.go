@@ -15,7 +15,8 @@ type Block struct {
 
 	Annotations [][]byte // of text, each a JSON object
 
-	part int32
+	part  int32
+	named bool // there was a ToolStart
 }
 
 // Answer is one collected choice. Its blocks are in the order in which the model generated them.
@@ -84,7 +85,7 @@ func (c *Collector) add(e *Event) {
 			b.Annotations = append(b.Annotations, append([]byte(nil), e.Data...))
 		}
 	case ToolStart:
-		a.open(Block{Kind: ToolStart, Flags: e.Flags, Call: e.Call, Name: string(e.Data), ID: string(e.ID), part: e.Part})
+		a.open(Block{Kind: ToolStart, Flags: e.Flags, Call: e.Call, Name: string(e.Data), ID: string(e.ID), part: e.Part, named: true})
 	case ToolArgs:
 		if b := a.call(e.Call); b != nil {
 			b.Data = append(b.Data, e.Data...)
@@ -118,6 +119,9 @@ func (c *Collector) answer(choice int32) *Answer {
 	}
 	return &c.Answers[choice]
 }
+
+// Cut reports whether b is a call that the end of the response cut off after its name. Its arguments may be incomplete.
+func (b *Block) Cut() bool { return b.Kind == ToolAbort && b.Why == Truncated && b.named }
 
 func (a *Answer) last() *Block {
 	if len(a.Blocks) == 0 {

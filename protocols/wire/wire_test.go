@@ -176,6 +176,43 @@ func TestCut(t *testing.T) {
 	}
 }
 
+// A call that the token limit cut off is in a response that is not streamed as well, in a form that no client mistakes for a
+// complete call of its tool.
+func TestCutCallWhole(t *testing.T) {
+	start := event.Event{Kind: event.Start, Call: -1}
+	finish := event.Event{Kind: event.Finish, Call: -1, Why: event.Length}
+	abort := func(call int32, name string, why event.Why) event.Event {
+		return event.Event{Kind: event.ToolAbort, Call: call, Part: call + 1, Data: []byte(name), Why: why}
+	}
+	events := append([]event.Event{start}, call(0, 1, "get", `{"a":1}`)...)
+	events = append(events, call(1, 2, "put", `{"city": "Os`)[:2]...)
+	events = append(events, abort(1, "put", event.Truncated), finish)
+	for api, want := range map[*wire.API][]string{
+		wire.Chat:      {`"name":"get","arguments":"{\"a\":1}"`, `"name":"put","arguments":"{\"city\": \"Os"`, `"finish_reason":"length"`},
+		wire.Responses: {`"arguments":"{\"a\":1}"`, `"status":"incomplete"`, `"arguments":"{\"city\": \"Os"`, `"incomplete_details":{"reason":"max_output_tokens"}`},
+		wire.Messages:  {`"name":"get","input":{"a":1}`, `"name":"put","input":{"input":"{\"city\": \"Os"}`, `"stop_reason":"max_tokens"`},
+	} {
+		enc := api.NewEncoder(request(t, false), fixed())
+		out := string(enc.Finish(enc.Append(nil, events...)))
+		require.NoError(t, enc.Err())
+		require.True(t, json.Valid([]byte(out)), out)
+		for _, part := range want {
+			require.Contains(t, out, part, api)
+		}
+	}
+	// Neither a call without a known name nor one that aborted for another reason is in it, as in no stream that holds calls back.
+	for _, last := range [][]event.Event{
+		{abort(0, "ge", event.Truncated)},
+		append(call(0, 1, "get", `{"a":`)[:2], abort(0, "get", event.BadArguments)),
+	} {
+		for _, api := range apis {
+			enc := api.NewEncoder(request(t, false), fixed())
+			out := string(enc.Finish(enc.Append(enc.Append(nil, append([]event.Event{start, text(0, "x")}, last...)...), finish)))
+			require.NotContains(t, out, `"name":"ge`, api)
+		}
+	}
+}
+
 // TestFail ends responses with errors of any type, by Fail or by an event.
 // The error of a body that breaks off contains the API and the position.
 func TestEventsBroken(t *testing.T) {

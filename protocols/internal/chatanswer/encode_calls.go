@@ -189,3 +189,15 @@ func sentArgs(raw []byte, wrapped, custom bool) []byte {
 	}
 	return raw
 }
+
+// cutArgs returns the arguments of a call that was cut off as a stream has them: not valid as JSON.
+func cutArgs(raw []byte, wrapped, custom bool) []byte {
+	switch {
+	case wrapped:
+		var u jsonw.Unwrap
+		return u.Next(nil, jsonw.AppendValid(nil, raw))
+	case custom:
+		return raw
+	}
+	return jsonw.AppendSpoiled(nil, raw)
+}

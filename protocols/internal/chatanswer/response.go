@@ -14,7 +14,7 @@ import (
 
 // AppendResponse appends a response that is not streamed. Every choice of c must have finished and c.Err must be None.
 // The response has the same content and IDs as the stream of an [Encoder] for the same events, except that it omits
-// aborted calls, which a stream cannot withdraw. Options that concern chunks have no effect.
+// calls that were aborted and not cut off, which a stream cannot withdraw. Options that concern chunks have no effect.
 func AppendResponse(dst []byte, c *event.Collector, opt Options) []byte {
 	suffix := callid.Suffix(opt.ID)
 	head := opt.head("chat.completion")
@@ -36,6 +36,7 @@ func AppendResponse(dst []byte, c *event.Collector, opt Options) []byte {
 // appendMessage appends the message of a choice and the fields of the choice that follow it.
 func appendMessage(dst []byte, a *event.Answer, choice int32, opt *Options, suffix string) []byte {
 	calls := wireCalls(a, choice, opt, suffix)
+	complete := slices.ContainsFunc(calls, func(c wireCall) bool { return !c.Cut() })
 	refused := slices.ContainsFunc(a.Blocks, func(b event.Block) bool { return b.Kind == event.Refusal && len(b.Data) > 0 })
 	has := func(k event.Kind) bool {
 		return slices.ContainsFunc(a.Blocks, func(b event.Block) bool { return b.Kind == k && len(b.Data) > 0 })
@@ -77,7 +78,11 @@ func appendMessage(dst []byte, a *event.Answer, choice int32, opt *Options, suff
 			wrapped := opt.wrapped(b.Flags, b.Name)
 			custom := wrapped || b.Flags.Has(event.Custom)
 			dst = appendCallHead(dst, b.id, b.Name, custom)
-			dst = jsonw.AppendLoose(dst, sentArgs(b.Data, wrapped, custom))
+			if b.Cut() {
+				dst = jsonw.AppendLoose(dst, cutArgs(b.Data, wrapped, custom))
+			} else {
+				dst = jsonw.AppendLoose(dst, sentArgs(b.Data, wrapped, custom))
+			}
 			dst = append(dst, `"}}`...)
 		}
 		dst = append(dst, ']')
@@ -85,7 +90,7 @@ func appendMessage(dst []byte, a *event.Answer, choice int32, opt *Options, suff
 	dst = append(dst, `},"logprobs":`...)
 	dst = appendLogprobs(dst, a)
 	dst = append(dst, `,"finish_reason":"`...)
-	dst = append(dst, finishReason(a.Finish, len(calls) > 0, refused)...)
+	dst = append(dst, finishReason(a.Finish, complete, refused)...)
 	return append(dst, `"}`...)
 }
 
@@ -95,7 +100,7 @@ type wireCall struct {
 	id string
 }
 
-// wireCalls returns the complete calls of a that are sent, with the same IDs as in a stream.
+// wireCalls returns the calls of a that are sent, complete or cut off, with the same IDs as in a stream.
 func wireCalls(a *event.Answer, choice int32, opt *Options, suffix string) (calls []wireCall) {
 	var ids callid.Set
 	for i := range a.Blocks {
@@ -104,7 +109,7 @@ func wireCalls(a *event.Answer, choice int32, opt *Options, suffix string) (call
 			continue
 		}
 		id, _ := ids.Assign("call_", suffix, choice, b.ID)
-		if b.Kind == event.ToolStart && b.Flags.Has(event.Complete) && !opt.left(b.Flags) {
+		if (b.Cut() && !opt.WholeCalls || b.Flags.Has(event.Complete)) && !opt.left(b.Flags) {
 			calls = append(calls, wireCall{b, id})
 		}
 	}

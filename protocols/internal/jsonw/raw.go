@@ -209,6 +209,13 @@ func (b *Balance) Open() bool { return b.str || b.depth > 0 }
 // Blank reports whether only white space was read so far.
 func (b *Balance) Blank() bool { return !b.some }
 
+// AppendSpoiled appends text, made invalid as JSON by [Balance.Spoiler].
+func AppendSpoiled(dst, text []byte) []byte {
+	var b Balance
+	b.Feed(text)
+	return append(append(dst, text...), b.Spoiler()...)
+}
+
 // IsBlank reports whether raw contains only JSON white space.
 func IsBlank(raw []byte) bool { return blank(raw, 0) == len(raw) }
 

@@ -44,7 +44,7 @@ func expected(c *event.Collector, opened map[int32]bool, o messagesanswer.Option
 	var out event.Answer
 	suffix := callid.Suffix(o.ID)
 	var ids callid.Set
-	calls, complete, refused := int32(0), 0, false
+	calls, complete, refused, wasCut := int32(0), 0, false, false
 	for _, b := range a.Blocks {
 		b.Data = jsonw.AppendValid(nil, b.Data)
 		switch b.Kind {
@@ -79,20 +79,23 @@ func expected(c *event.Collector, opened map[int32]bool, o messagesanswer.Option
 			if !opened[b.Call] || b.Flags.Has(event.InReasoning) && !o.DispatchInReasoning {
 				continue
 			}
-			done := b.Kind == event.ToolStart && b.Flags.Has(event.Complete)
-			custom := b.Flags.Has(event.Custom)
+			cut := whole && b.Cut()
+			done := cut || b.Kind == event.ToolStart && b.Flags.Has(event.Complete)
+			custom := cut || b.Flags.Has(event.Custom)
 			b.Flags &= event.Server
 			switch {
 			case done:
+				b.Kind, b.Why = event.ToolStart, event.None
 				b.Flags |= event.Complete
 				if custom {
 					b.Data = []byte(`{"input":` + string(jsonw.AppendString(nil, b.Data)) + `}`)
 				} else if jsonw.IsBlank(b.Data) {
 					b.Data = append(b.Data, "{}"...)
 				}
-				if b.Flags == event.Complete {
+				if b.Flags == event.Complete && !cut {
 					complete++
 				}
+				wasCut = wasCut || cut && b.Flags == event.Complete
 			case whole:
 				continue
 			default:
@@ -136,6 +139,8 @@ func expected(c *event.Collector, opened map[int32]bool, o messagesanswer.Option
 			out.Finish = event.Refused
 		case a.Finish == event.StopSequence:
 			out.Stop = a.Stop
+		case wasCut: // nothing in the response tells that, except for max_tokens
+			out.Finish = event.ToolCalls
 		default:
 			out.Finish = event.Stop
 		}

@@ -245,6 +245,8 @@ func expect(a *event.Answer, started map[int32]bool, o messagesanswer.Options) (
 				calls++
 			}
 			switch {
+			case b.Cut():
+				w = contentBlock{Type: "cut", Name: b.Name, Input: `{"input":` + string(jsonw.AppendString(nil, b.Data)) + `}`}
 			case !complete:
 				w = contentBlock{Type: "aborted", Name: b.Name}
 			case b.Flags.Has(event.Custom):
@@ -307,9 +309,13 @@ func TestStreamProperties(t *testing.T) {
 					require.Equal(rt, replay.Intact, v)
 				}
 			}
-			if w.Type == "aborted" {
+			if w.Type == "aborted" || w.Type == "cut" {
 				require.False(rt, json.Valid([]byte(b.Input)), "an aborted call reads as %s", b.Input)
 				require.Equal(rt, w.Name, b.Name)
+				if w.Type == "cut" { // the whole response has it with an input that is an object
+					b.Input = w.Input
+					kept = append(kept, b)
+				}
 				continue
 			}
 			require.Empty(rt, cmp.Diff(w, b))

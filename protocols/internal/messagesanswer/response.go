@@ -10,9 +10,9 @@ import (
 )
 
 // AppendResponse appends a message that is not streamed. The response must have finished and c.Err must be None. The
-// message has the same content and IDs as the stream of an [Encoder] for the same events, except that it omits aborted
-// calls, which a stream cannot withdraw. Only the first choice is used. Arguments that are not a JSON object, mainly
-// free text of custom tools, become {"input":"…"}.
+// message has the same content and IDs as the stream of an [Encoder] for the same events, except that it omits calls that
+// were aborted and not cut off, which a stream cannot withdraw. Only the first choice is used. Arguments that are not a JSON
+// object, mainly free text of custom tools, and those of a call that was cut off, become {"input":"…"}.
 func AppendResponse(dst []byte, c *event.Collector, opt Options) []byte {
 	var none event.Answer
 	a := &none
@@ -113,14 +113,16 @@ func (w *outWhole) appendBlock(dst []byte, b *event.Block) []byte {
 func (w *outWhole) appendCall(dst []byte, b *event.Block) []byte {
 	c := outCall{server: b.Flags.Has(event.Server), name: b.Name}
 	c.id = assignCallID(&w.ids, w.suffix, b.Flags, b.ID)
-	if b.Kind != event.ToolStart || !b.Flags.Has(event.Complete) || w.opt.left(b.Flags) {
+	cut := b.Cut()
+	if cut && w.opt.WholeCalls || !cut && !b.Flags.Has(event.Complete) || w.opt.left(b.Flags) {
 		return dst
 	}
-	if !c.server {
+	if !c.server && !cut {
 		w.calls++
 	}
 	dst = appendToolUseHead(dst, &c)
 	switch {
+	case cut: // the API requires an object, and clients may execute the call regardless of the stop_reason
 	case b.Flags.Has(event.Custom):
 	case jsonw.IsBlank(b.Data):
 		return append(dst, "{}}"...)

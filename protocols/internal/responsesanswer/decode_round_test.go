@@ -86,7 +86,7 @@ func expected(c *event.Collector, started map[int32]bool, o responsesanswer.Opti
 				if b.Flags == event.Complete && jsonw.IsBlank(b.Data) {
 					b.Data = append(b.Data, "{}"...)
 				}
-			} else if whole {
+			} else if whole && !b.Cut() {
 				continue
 			} else {
 				b.Kind, b.Why = event.ToolAbort, event.Truncated

@@ -278,6 +278,8 @@ func expect(a *event.Answer, started map[int32]bool, o responsesanswer.Options) 
 				it = obj{"type": "custom_tool_call", "status": "completed", "name": b.Name, "input": valid(b.Data)}
 			}
 			switch {
+			case b.Cut():
+				it["type"] = "cut"
 			case !ok:
 				it["type"] = "aborted"
 			case it["arguments"] == "":
@@ -332,10 +334,13 @@ func TestStreamProperties(t *testing.T) {
 					want[i][key] = got[key]
 				}
 			}
-			if want[i]["type"] == "aborted" {
+			if want[i]["type"] == "aborted" || want[i]["type"] == "cut" {
 				require.Equal(rt, "incomplete", got["status"])
 				if got["type"] == "function_call" {
 					require.False(rt, json.Valid([]byte(got["arguments"].(string))), "an aborted call reads as JSON")
+				}
+				if want[i]["type"] == "cut" { // the whole response has it as well
+					kept = append(kept, got)
 				}
 				continue
 			}

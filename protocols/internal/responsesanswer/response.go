@@ -167,9 +167,9 @@ func (s *Encoder) appendResponse(dst []byte, status string, e *apierr.Error) []b
 }
 
 // AppendResponse appends the complete response object, for a request without a stream. It equals the response in the
-// last event of an [Encoder] of the same events, including IDs, with two exceptions: aborted calls are omitted, and if
-// c.Err is set, the response has status failed and the items so far. Log probabilities belong to the first text. Only
-// the first choice is encoded.
+// last event of an [Encoder] of the same events, including IDs, with two exceptions: calls that were aborted and not cut off
+// are omitted, and if c.Err is set, the response has status failed and the items so far, without calls that were cut off. Log
+// probabilities belong to the first text. Only the first choice is encoded.
 func AppendResponse(dst []byte, c *event.Collector, opt Options) []byte {
 	if c.Err != event.None {
 		return AppendFailed(dst, c, opt, &apierr.Error{Why: c.Err, Message: c.Message, Code: c.Code})
@@ -191,7 +191,7 @@ func AppendFailed(dst []byte, c *event.Collector, opt Options, e *apierr.Error) 
 		o.status, o.err = "failed", e
 	}
 	dst = o.appendHead(dst)
-	w := outWhole{opt: &opt, suffix: callid.Suffix(opt.ID)}
+	w := outWhole{opt: &opt, suffix: callid.Suffix(opt.ID), cut: e == nil && !opt.WholeCalls}
 	for i := range a.Blocks {
 		status := "completed"
 		if i == len(a.Blocks)-1 {
@@ -210,6 +210,7 @@ type outWhole struct {
 	count  idCounter
 	n      int  // items so far
 	probed bool // the log probabilities were sent
+	cut    bool // calls that were cut off are sent
 }
 
 // appendBlock appends b as an output item, or nothing if it is not sent. status is the status of a block that ended
@@ -252,7 +253,8 @@ func (w *outWhole) appendBlock(dst []byte, b *event.Block, a *event.Answer, stat
 		}
 	case event.ToolStart, event.ToolAbort:
 		id, n := w.ids.Assign("call_", w.suffix, 0, b.ID)
-		if b.Kind == event.ToolAbort || !b.Flags.Has(event.Complete) || w.opt.left(b.Flags) {
+		cut := b.Cut()
+		if cut && !w.cut || !cut && !b.Flags.Has(event.Complete) || w.opt.left(b.Flags) {
 			return dst
 		}
 		it = w.opt.callItem(b.Flags, n, b.Name, id)
@@ -260,11 +262,18 @@ func (w *outWhole) appendBlock(dst []byte, b *event.Block, a *event.Answer, stat
 		switch {
 		case w.opt.wrapped(b.Flags, b.Name):
 			var u jsonw.Unwrap
-			it.text = u.Close(u.Next(nil, it.text))
+			if it.text = u.Next(nil, it.text); !cut {
+				it.text = u.Close(it.text)
+			}
+		case cut && it.form == formFunction: // Codex executes the call regardless of its status
+			it.text = jsonw.AppendSpoiled(nil, it.text)
+		case cut:
 		case it.form == formFunction && jsonw.IsBlank(it.text):
 			it.text = append(it.text, "{}"...)
 		}
-		status = "completed"
+		if status = "completed"; cut {
+			status = "incomplete"
+		}
 	case event.ToolResult, event.Opaque:
 		if data, ok := withheld([]byte(b.ID), b.Data); ok {
 			it, status = outItem{form: formSealed, sig: data, flags: event.Encrypted}, "completed"
