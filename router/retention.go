@@ -10,8 +10,8 @@ import (
 
 // This file finds blocks that no request will need again, for Options.Drop: the blocks of a session after its last request, of a
 // conversation after a response that replaces it, and of sub-agents after their parent has continued. Blocks that other sessions
-// use are not among them: blocks that any worker held when the session began, and blocks before breakpoints in tools and the
-// first turn, which are instructions.
+// use are not among them: blocks that any worker held when the session began, blocks that a worker held when another session began
+// that has not ended, and blocks before breakpoints in tools and the first turn, which are instructions.
 
 // retire is called when a request of session s was placed; known reports whether it is not the first.
 func (m *machine) retire(t *Ticket, s *session, known bool, e *evaluation, req *Request) {
@@ -30,6 +30,10 @@ func (m *machine) retire(t *Ticket, s *session, known bool, e *evaluation, req *
 			if b := &in.Breakpoints[i]; b.Tool >= 0 || b.Turn == 0 && !b.Auto {
 				s.shared = max(s.shared, b.Tokens/m.index.BlockSize())
 			}
+		}
+		if n := min(s.shared, len(req.Hashes)); n > 0 {
+			s.mark = req.Hashes[n-1]
+			m.sessions.count(s.mark, 1)
 		}
 	}
 	if in.Session.Final || in.Compaction != nil || in.Evict&intent.EvictSession != 0 {
@@ -66,9 +70,13 @@ func (t *Ticket) leave() {
 	}
 }
 
-// drop reports the blocks of a prompt from number shared on to the owner of each worker that holds them.
+// drop reports the blocks of a prompt from number shared on, except those that sessions in progress share, to the owner of each
+// worker that holds them.
 func (m *machine) drop(hashes []uint64, shared int) {
 	if len(hashes) <= shared {
+		return
+	}
+	if shared = max(shared, m.sessions.shared(hashes)); len(hashes) <= shared {
 		return
 	}
 	for _, w := range m.index.AppendMatches(nil, hashes) {

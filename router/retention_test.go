@@ -70,3 +70,33 @@ func TestDrop(t *testing.T) {
 	marked := intent.Intent{Breakpoints: []intent.Breakpoint{{Tool: 1, Tokens: 4 * block}, {Tool: -1, Turn: 5, Tokens: 6 * block}}, Evict: intent.EvictSession}
 	require.Equal(t, own("b", 5), ended(send("breakpoints", "", 5, marked)))
 }
+
+// The first session with instructions ends before others that use them: only its own blocks are dropped, until it is the last.
+func TestDropKeepsShared(t *testing.T) {
+	var dropped [][]uint64
+	r := fleet(t, 1, &router.Options{Drop: func(_ index.WorkerID, hashes []uint64) { dropped = append(dropped, hashes) }})
+	shared := prompt('s', 4*block)
+	send := func(session string, own int, final bool) [][]uint64 {
+		req := request(slices.Concat(shared, prompt(session[0], own*block)))
+		req.Intent.Session = intent.Session{ID: session, Final: final}
+		dropped = nil
+		tk := place(t, r, req, start)
+		tk.FirstToken(start)
+		tk.Finish(start, -1, 1)
+		return dropped
+	}
+	whole := func(session string, n int) []uint64 {
+		return request(slices.Concat(shared, prompt(session[0], n*block))).Hashes
+	}
+	require.Empty(t, send("first", 2, false))
+	require.Empty(t, send("second", 2, false))
+	require.Empty(t, send("second", 3, false))
+	require.Equal(t, [][]uint64{whole("f", 3)[4:]}, send("first", 3, true))
+	require.Equal(t, [][]uint64{whole("s", 3)[4:]}, send("second", 3, true), "others used them before")
+
+	r = fleet(t, 1, &router.Options{Drop: func(_ index.WorkerID, hashes []uint64) { dropped = append(dropped, hashes) }})
+	require.Empty(t, send("first", 2, false))
+	require.Empty(t, send("second", 2, false))
+	require.Equal(t, [][]uint64{whole("s", 3)[4:]}, send("second", 3, true))
+	require.Equal(t, [][]uint64{whole("f", 3)}, send("first", 3, true), "no other session is left")
+}

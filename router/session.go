@@ -14,6 +14,8 @@ type sessions struct {
 	limit          int
 	byName         map[name]*session
 	newest, oldest *session // list by last use
+
+	marks map[uint64]int // number of sessions by their mark
 }
 
 // name identifies a session. Sessions of tenants with isolated caches never have the same name.
@@ -26,7 +28,8 @@ type session struct {
 	newer, older *session
 
 	// With Options.Drop.
-	shared   int        // leading blocks of its prompts that other sessions also use
+	shared   int        // leading blocks of its prompts that earlier sessions also use
+	mark     uint64     // hash of the last of these; 0 if there are none
 	children []*session // that it has started since its last request
 	prompt   []uint64   // of the last request, if it has a parent
 	running  int        // requests, if it has a parent
@@ -70,11 +73,39 @@ func (s *sessions) put(in *intent.Intent, worker *worker, now time.Time) (e *ses
 	}
 	s.newest = e
 	s.byName[n] = e
+	s.count(e.mark, 1)
 	return e, known
+}
+
+// count adds n to the number of sessions with a mark.
+func (s *sessions) count(mark uint64, n int) {
+	if mark == 0 {
+		return
+	}
+	if s.marks == nil {
+		s.marks = make(map[uint64]int)
+	}
+	if s.marks[mark] += n; s.marks[mark] == 0 {
+		delete(s.marks, mark)
+	}
+}
+
+// shared returns the number of leading blocks of a prompt that sessions share with earlier ones.
+func (s *sessions) shared(hashes []uint64) int {
+	if len(s.marks) == 0 {
+		return 0
+	}
+	for i := len(hashes) - 1; i >= 0; i-- {
+		if s.marks[hashes[i]] > 0 {
+			return i + 1
+		}
+	}
+	return 0
 }
 
 func (s *sessions) drop(e *session) {
 	delete(s.byName, e.name)
+	s.count(e.mark, -1)
 	if e.newer != nil {
 		e.newer.older = e.older
 	} else {
