@@ -128,8 +128,10 @@ func (m *machine) configure(i int, e Engine) {
 		m.model.Start(learn.Rates{e.Base, e.Prefill, e.Attention})
 	}
 	w := m.workers[i]
+	if o := w.engine; o.Prefill != e.Prefill || o.Base != e.Base || o.Attention != e.Attention {
+		w.speed = learn.NewSpeed(m.model.Before()[1] / e.Prefill)
+	}
 	w.engine, m.view.Workers[i].Engine = e, e
-	w.speed = learn.NewSpeed(m.model.Before()[1] / e.Prefill)
 }
 
 // RemoveWorker removes the worker, also from the index. Its tickets stay valid. It reports whether the worker was

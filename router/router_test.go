@@ -740,3 +740,29 @@ func warm(t testing.TB, workers int, equal bool) (*router.Router, []*router.Requ
 	}
 	return r, reqs
 }
+
+// A worker keeps its learned speed when Update changes only its capacity or its slots.
+func TestUpdateKeepsSpeed(t *testing.T) {
+	r := router.New(index.New(block, nil), nil)
+	now := start
+	for i := range 2 {
+		_, err := r.AddWorker(index.Key{Instance: string(rune('a' + i))}, policy.Both, nil)
+		require.NoError(t, err)
+	}
+	for k := range 300 {
+		for i := range index.WorkerID(2) {
+			n := 1000 + k*7%900
+			tk := place(t, r, &router.Request{Tokens: n, Only: []index.WorkerID{i}}, now)
+			now = now.Add(time.Duration(n*int(1+i)) * 20 * time.Microsecond)
+			tk.FirstToken(now)
+			tk.Finish(now, 0, 1)
+		}
+	}
+	speed := func() float64 { return r.Workers()[1].Engine.Prefill }
+	learned := speed()
+	require.InEpsilon(t, 0.04, learned, 0.2)
+	r.Update(1, now, func(w *policy.Worker) { w.Engine.Capacity, w.Engine.Slots = 5000, 3 })
+	require.InEpsilon(t, learned, speed(), 0.01)
+	r.Update(1, now, func(w *policy.Worker) { w.Engine.Prefill = 1 })
+	require.Greater(t, speed(), 10*learned)
+}

@@ -11,7 +11,7 @@ import (
 	"github.com/weft-go/weft/router/internal/queue"
 )
 
-// Ticket is a request that was placed or waits. It counts toward the worker's load until Finish, Fail or Cancel is called;
+// Ticket is a request that was placed or waits. It counts toward the worker's load until Finish or Cancel is called;
 // later calls do nothing. It is safe for concurrent use by multiple goroutines.
 type Ticket struct {
 	router    *Router
