@@ -291,3 +291,31 @@ func BenchmarkCosts(b *testing.B) {
 		}
 	}
 }
+
+// prefix_lru does not take a cache for smaller than it is because prompts with the same beginning are computed at the same time.
+func TestPrefixLRUSharesRunningPrompts(t *testing.T) {
+	const blocks = 64
+	r := &policy.Request{Tokens: 16*blocks + 1}
+	for i := range uint64(blocks) {
+		r.Hashes = append(r.Hashes, i+1)
+	}
+	// found returns the blocks of the prompt that are assumed after it was placed 40 times, and the engine had none of it.
+	found := func(prefills int) float64 {
+		p, err := policy.Named("prefix_lru")
+		require.NoError(t, err)
+		o := p.(policy.Observer)
+		v := &policy.View{BlockSize: 16, Workers: []policy.Worker{{Engine: policy.Engine{Prefill: 1, Capacity: 1000}}}}
+		v.Workers[0].Load.Prefills = prefills
+		for range 40 {
+			v.Turn++
+			o.Placed(v, r, 0)
+			o.Ended(v.Turn, time.Time{}, 0, 1)
+		}
+		v.Workers[0].Load = policy.Load{}
+		out := make([]policy.Terms, 1)
+		p.Costs(v, r, out)
+		return blocks - (out[0][1]-1)/16
+	}
+	require.InDelta(t, blocks, found(1), 1)
+	require.Less(t, found(0), 50.0, "the cache is smaller")
+}

@@ -30,6 +30,7 @@ type placedPrompt struct {
 	added   []uint64 // blocks that were not assumed before
 	assumed int      // tokens that were
 	block   int
+	busy    bool // it may share blocks with prompts that were being computed, and that were therefore assumed too early
 }
 
 func newPlacements(o options) placements {
@@ -61,7 +62,7 @@ func (p *placements) Placed(v *View, r *Request, i int) {
 		}
 		p.workers[key] = w
 	}
-	j := placedPrompt{on: w, assumed: p.depth(key, r.Hashes) * v.BlockSize, block: v.BlockSize}
+	j := placedPrompt{on: w, assumed: p.depth(key, r.Hashes) * v.BlockSize, block: v.BlockSize, busy: v.Workers[i].Load.Prefills > 0}
 	for _, h := range slices.Backward(r.Hashes) { // the first block is the last to go
 		if e := w.blocks[h]; e != nil {
 			w.used.MoveToFront(e)
@@ -83,8 +84,8 @@ func (w *placed) shrink() {
 // FirstToken implements [Observer].
 func (p *placements) FirstToken(uint64, time.Time) {}
 
-// Ended removes the blocks of a prompt that was not computed. If the engine had fewer tokens than assumed, its cache is
-// smaller than assumed, and if it had more, it is larger.
+// Ended removes the blocks of a prompt that was not computed. If the engine had fewer tokens than assumed, although it was computing no
+// other prompt, its cache is smaller than assumed, and if it had more, it is larger.
 func (p *placements) Ended(turn uint64, _ time.Time, cached, output int) {
 	j, ok := p.running[turn]
 	delete(p.running, turn)
@@ -97,7 +98,7 @@ func (p *placements) Ended(turn uint64, _ time.Time, cached, output int) {
 				delete(j.on.blocks, h)
 			}
 		}
-	case cached >= 0 && cached+2*j.block < j.assumed:
+	case cached >= 0 && !j.busy && cached+2*j.block < j.assumed:
 		j.on.limit = min(j.on.limit, len(j.on.blocks)) * 63 / 64
 		j.on.shrink()
 	case cached > j.assumed+2*j.block && len(j.on.blocks) >= j.on.limit:
