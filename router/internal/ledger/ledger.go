@@ -31,6 +31,7 @@ type Entry struct {
 type Period struct {
 	Begin, End time.Time // End is zero while it lasts
 	Members    int
+	Steps      int  // times of their first tokens: prefills that an engine computes together have one base time
 	Broken     bool // a request left without a first token, or its cached tokens are unknown
 
 	Work     learn.Work // of the members that were reported
@@ -58,7 +59,11 @@ type Ledger struct {
 	head, tail *Entry    // line of prefills, in order of Reserve
 	since      time.Time // when head came to the head
 	period     *Period   // that lasts
+	last       time.Time // of a first token in it
 }
+
+// sameStep is the longest time between first tokens of one step of an engine.
+const sameStep = time.Millisecond
 
 // Load returns the load.
 func (l *Ledger) Load() policy.Load {
@@ -106,6 +111,10 @@ func (l *Ledger) FirstToken(e *Entry, now time.Time) bool {
 	}
 	e.period = l.period
 	e.period.Members++
+	if e.period.Members == 1 || now.Sub(l.last) > sameStep {
+		e.period.Steps++
+	}
+	l.last = now
 	l.leave(e, now)
 	e.phase = decode
 	switch {

@@ -60,11 +60,11 @@ func TestPeriods(t *testing.T) {
 	a := add()
 	require.Nil(t, a.Period())
 	l.FirstToken(a, at(10))
-	require.Equal(t, &ledger.Period{Begin: at(0), End: at(10), Members: 1}, a.Period())
+	require.Equal(t, &ledger.Period{Begin: at(0), End: at(10), Members: 1, Steps: 1}, a.Period())
 
 	b, c := add(), add()
 	l.FirstToken(c, at(20))
-	require.Equal(t, &ledger.Period{Begin: at(1), Members: 1}, c.Period())
+	require.Equal(t, &ledger.Period{Begin: at(1), Members: 1, Steps: 1}, c.Period())
 	l.Release(b, at(30))
 	require.True(t, c.Period().Broken, "part of b was computed")
 	require.Zero(t, c.Period().End)
@@ -76,8 +76,23 @@ func TestPeriods(t *testing.T) {
 	for i, e := range many {
 		l.FirstToken(e, at(time.Duration(100+i)))
 	}
-	require.Equal(t, &ledger.Period{Begin: at(3), End: at(115), Members: 16}, many[0].Period())
-	require.Equal(t, &ledger.Period{Begin: at(115), End: at(119), Members: 4}, many[19].Period())
+	require.Equal(t, &ledger.Period{Begin: at(3), End: at(115), Members: 16, Steps: 1}, many[0].Period())
+	require.Equal(t, &ledger.Period{Begin: at(115), End: at(119), Members: 4, Steps: 1}, many[19].Period())
+}
+
+// Prefills whose first tokens arrive together are one step of the engine.
+func TestPeriodCountsSteps(t *testing.T) {
+	var l ledger.Ledger
+	t0 := time.Unix(0, 0)
+	var all [5]ledger.Entry
+	for i := range all {
+		l.Reserve(&all[i], t0)
+	}
+	for i, ms := range []int{10, 10, 20, 20, 35} {
+		l.FirstToken(&all[i], t0.Add(time.Duration(ms)*time.Millisecond))
+	}
+	require.Equal(t, 3, all[0].Period().Steps)
+	require.Equal(t, 5, all[0].Period().Members)
 }
 
 // TestModel compares the account with summing over the entries, and ends with nothing.
