@@ -144,7 +144,7 @@ func (r *Request) loseFields(lose lossFunc) {
 func (r *Request) loseRoot(lose lossFunc) {
 	root := r.doc.Root()
 	loseMembers(root, modeled[r.API()], modeledIn[r.API()], lose)
-	r.loseChoice(root.Get("tool_choice"), lose)
+	r.loseChoice(root, lose)
 	r.losePrompts(lose)
 }
 
@@ -197,10 +197,18 @@ func (r *Request) losePrompts(lose lossFunc) {
 	}
 }
 
-// loseChoice records a tool_choice that names a tool run by the server.
-func (r *Request) loseChoice(v jsonscan.Value, lose lossFunc) {
-	if r.view.Params.ToolChoice.Mode == ChoiceUnspecified && v.Get("type").Exists() {
-		lose("tool_choice", "a choice of a tool that another server runs")
+// loseChoice records a tool choice that Params do not model: of a tool that the server runs, or an unknown one.
+func (r *Request) loseChoice(root jsonscan.Value, lose lossFunc) {
+	v := root.Get("tool_choice")
+	if v.IsNull() && r.API() == Chat {
+		v = root.Get("function_call")
+	}
+	switch {
+	case r.view.Params.ToolChoice.Mode != ChoiceUnspecified || v.IsNull() || r.API() == Completions:
+	case v.Get("type").Kind() == jsonscan.String:
+		lose(v.Path(), "a choice of a tool that another server runs, or of an unknown type")
+	default:
+		lose(v.Path(), "an unknown tool choice")
 	}
 }
 

@@ -96,14 +96,8 @@ func (r reqReader) choice(root jsonscan.Value, c *block.ToolChoice) {
 	case "function", "custom":
 		c.Mode, c.Allow = block.Required, []string{r.Str(r.Object(tc.Get(word)).Get("name"))}
 	case "allowed_tools":
-		c.Mode = block.Auto
 		a := r.Object(tc.Get("allowed_tools"))
-		if r.Str(a.Get("mode")) == "required" {
-			c.Mode = block.Required
-		}
-		for e, list := a.Get("tools").First(), a.Get("tools"); e.Exists(); e = list.Next(e) {
-			c.Allow = append(c.Allow, r.Str(e.Get(r.Str(e.Get("type"))).Get("name")))
-		}
+		r.Allowed(c, a, func(e jsonscan.Value) jsonscan.Value { return e.Get(r.Str(e.Get("type"))).Get("name") })
 	}
 }
 

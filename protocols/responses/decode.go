@@ -92,13 +92,7 @@ func (r reqReader) params(root jsonscan.Value, p *block.Params) {
 	case "function", "custom":
 		c.Mode, c.Allow = block.Required, []string{r.Str(tc.Get("name"))}
 	case "allowed_tools":
-		c.Mode = block.Auto
-		if r.Str(tc.Get("mode")) == "required" {
-			c.Mode = block.Required
-		}
-		for e, list := tc.Get("tools").First(), tc.Get("tools"); e.Exists(); e = list.Next(e) {
-			c.Allow = append(c.Allow, r.Str(e.Get("name")))
-		}
+		r.Allowed(c, tc, func(e jsonscan.Value) jsonscan.Value { return e.Get("name") })
 	}
 }
 

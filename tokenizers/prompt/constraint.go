@@ -38,8 +38,9 @@ type Constraint struct {
 // If nothing of that is demanded and a tool is strict, the output is free except that a call, once its first marker is
 // written, is one of the tools of the request, with arguments in the form of its schema if it is strict.
 //
-// The error is an *[apierr.Error] of class Invalid: for a tool that does not exist, for demands that exclude each other,
-// and for a demand that cannot be expressed, such as a required call of a model whose template prints none.
+// The error is an *[apierr.Error] of class Invalid: for a tool choice that is not known, for a tool that does not exist, for
+// demands that exclude each other, and for a demand that cannot be expressed, such as a required call of a model whose
+// template prints none.
 func (m *Model) Constraint(req *block.Request, p *Prompt) (*Constraint, error) {
 	root, err := (&demand{model: m, req: req, prompt: p.Text}).format()
 	if root == nil || err != nil {
@@ -296,10 +297,44 @@ func vllmFormat(kind, param string, raw json.RawMessage) (*format, error) {
 	return nil, apierr.Invalid(param, "The constraint %q is not known.", kind)
 }
 
-// tools returns the tools that the model can call, and whether the output must contain a call. A choice that names a tool
-// that does not exist is an error.
+// choiceParam returns the field with the tool choice of a request: tool_choice or, in the form before tools, function_call.
+func choiceParam(r *block.Request) string {
+	given := func(name string) bool { return !slices.Contains([]string{"", "null"}, string(r.Field(name))) }
+	if r.API() == block.Chat && !given("tool_choice") && given("function_call") {
+		return "function_call"
+	}
+	return "tool_choice"
+}
+
+// unknownChoice returns an error for raw, the field param, unless it is absent: the API does not specify such a tool choice,
+// or it is that of a tool which a server runs.
+func unknownChoice(api block.API, param string, raw json.RawMessage) error {
+	var typed struct{ Type string }
+	known := "auto, none, required and objects that name tools"
+	if api == block.Messages {
+		known = "the types auto, any, none and tool"
+	}
+	switch {
+	case len(raw) == 0 || string(raw) == "null" || api == block.Completions:
+		return nil
+	case json.Unmarshal(raw, &typed) != nil || typed.Type == "":
+		return apierr.Invalid(param, "The tool choice is not known: there are %s.", known)
+	case typed.Type == "allowed_tools":
+		return apierr.Invalid(param, "The tool choice has no tools, or another mode than auto and required.")
+	}
+	return unforced(param, fmt.Sprintf("the type %.100q of the tool choice is not known, or that of a tool which another server runs", typed.Type))
+}
+
+// tools returns the tools that the model can call, and whether the output must contain a call. A choice that is not known or
+// names a tool that does not exist is an error.
 func (d *demand) tools() (list []block.Tool, required bool, err error) {
 	choice := d.req.Params().ToolChoice
+	param := choiceParam(d.req)
+	if choice.Mode == block.ChoiceUnspecified {
+		if err := unknownChoice(d.req.API(), param, d.req.Field(param)); err != nil {
+			return nil, false, err
+		}
+	}
 	tools := d.req.Tools()
 	named := func(name string) []block.Tool {
 		var out []block.Tool
@@ -316,7 +351,7 @@ func (d *demand) tools() (list []block.Tool, required bool, err error) {
 		for _, name := range choice.Allow {
 			t := named(name)
 			if t == nil {
-				return nil, false, apierr.Invalid("tool_choice", "The tool %q is not among the tools of the request.", name)
+				return nil, false, apierr.Invalid(param, "The tool %q is not among the tools of the request.", name)
 			}
 			list = append(list, t...)
 		}
@@ -326,7 +361,7 @@ func (d *demand) tools() (list []block.Tool, required bool, err error) {
 	}
 	list = slices.DeleteFunc(slices.Clone(list), func(t block.Tool) bool { return t.Kind == block.Hosted || t.Deferred })
 	if required = choice.Mode == block.Required; required && len(list) == 0 {
-		return nil, false, apierr.Invalid("tool_choice", "A call is required, but there is no tool that the model can call.")
+		return nil, false, apierr.Invalid(param, "A call is required, but there is no tool that the model can call.")
 	}
 	return list, required, nil
 }
@@ -408,7 +443,7 @@ func markerIDs(list []format) (ids []uint32) {
 func (d *demand) callFormat(tools []block.Tool) ([]format, error) {
 	shape := d.shape
 	if shape.why != "" {
-		return nil, unforced("tool_choice", shape.why)
+		return nil, unforced(choiceParam(d.req), shape.why)
 	}
 	var first, more format
 	for i := range tools {

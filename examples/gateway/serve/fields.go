@@ -176,10 +176,19 @@ func strictField(r *block.Request) string {
 	return "tools"
 }
 
+// choiceField returns the field with the tool choice: tool_choice or, in the form before tools, function_call.
+func choiceField(r *block.Request) string {
+	if r.API() == block.Chat && !given(r, "tool_choice") && given(r, "function_call") {
+		return "function_call"
+	}
+	return "tool_choice"
+}
+
 // demands returns the fields of a request that demand something of the output.
 func demands(r *block.Request) (list []string) {
-	if r.Params().ToolChoice.Mode == block.Required {
-		list = append(list, "tool_choice")
+	param := choiceField(r)
+	if mode := r.Params().ToolChoice.Mode; mode == block.Required || mode == block.ChoiceUnspecified && given(r, param) {
+		list = append(list, param)
 	}
 	if f := r.Params().Format.Type; f != "" && f != "text" {
 		for _, path := range [][]string{{"response_format"}, {"text", "format"}, {"output_config", "format"}, {"output_format"}} {

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -143,13 +144,19 @@ func (c *managedBackend) private() (names []string) {
 
 // demanded lists the parts of all APIs that demand something of the output, besides those of constraints, in the names that
 // losses have. A request is refused if they are lost.
-var demanded = []string{"n", "stop", "tool_choice", "response_format"}
+var demanded = []string{"n", "stop", "tool_choice", "function_call", "response_format"}
 
-// constrain implements backend: it excludes the endpoints whose API does not have what the request demands.
+// constrain implements backend: it excludes the endpoints whose API does not have what the request demands. Endpoints of the
+// client's API check its tool choice themselves.
 func (c *managedBackend) constrain() error {
 	var unable []index.WorkerID
 	var fault error
+	wrong := wrongChoice(c.req)
 	for _, e := range c.fleet.order {
+		if wrong != nil && e.kind.(upstream.Managed).API() != c.api {
+			unable, fault = append(unable, e.id), wrong
+			continue
+		}
 		for _, l := range c.converted[e].Losses {
 			field, ok := c.lost(&l)
 			if !ok || !slices.Contains(demanded, field) && !slices.Contains(constraints, field) {
@@ -163,12 +170,42 @@ func (c *managedBackend) constrain() error {
 		}
 	}
 	if len(unable) == len(c.fleet.order) {
-		if c.g.opt.Unconstrained {
+		if c.g.opt.Unconstrained && wrong == nil {
 			return nil // dropped lists the fields
 		}
 		return fault
 	}
 	c.route.Exclude = append(c.route.Exclude, unable...)
+	return nil
+}
+
+// wrongChoice returns an error for a tool choice that cannot be converted, because it is not known or names a tool that would not
+// be among the converted tools. One of a tool that another server runs is a loss of the conversion.
+func wrongChoice(r *block.Request) error {
+	choice, param := r.Params().ToolChoice, choiceField(r)
+	var typed struct{ Type string }
+	switch {
+	case choice.Mode == block.NoTools:
+		return nil
+	case choice.Mode != block.ChoiceUnspecified || !given(r, param):
+	case json.Unmarshal(r.Field(param), &typed) != nil || typed.Type == "" || typed.Type == "allowed_tools":
+		return apierr.Invalid(param, "The tool choice is not known.")
+	}
+	names := make(map[string]bool)
+	for _, t := range r.Tools() {
+		if t.Kind != block.Hosted {
+			names[t.Name], names[t.ModelName] = true, true
+		}
+	}
+	delete(names, "")
+	for _, name := range choice.Allow {
+		if !names[name] {
+			return apierr.Invalid(param, "The tool %q is not among the tools that the model can call.", name)
+		}
+	}
+	if choice.Mode == block.Required && len(names) == 0 {
+		return apierr.Invalid(param, "A call is required, but there is no tool that the model can call.")
+	}
 	return nil
 }
 

@@ -2,7 +2,10 @@
 
 package codec
 
-import "github.com/weft-go/weft/protocols/block"
+import (
+	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/internal/jsonscan"
+)
 
 // manyNames is the number of lookups of tool names from which a set is built: searching many allowed tools among many
 // declared ones takes quadratic time.
@@ -28,6 +31,26 @@ func CustomNames(tools []block.Tool, n int) func(name string) bool {
 		}
 	}
 	return func(name string) bool { return names[name] }
+}
+
+// Allowed reads the mode and the tools of v, a choice of several tools in the OpenAI APIs. name returns the name of one of
+// them. A choice with another mode, or without tools, is not modeled: c stays unspecified.
+func (r *Reader) Allowed(c *block.ToolChoice, v jsonscan.Value, name func(jsonscan.Value) jsonscan.Value) {
+	list := v.Get("tools")
+	if list.Kind() != jsonscan.Array || !list.First().Exists() {
+		return
+	}
+	switch r.Str(v.Get("mode")) {
+	case "auto", "":
+		c.Mode = block.Auto
+	case "required":
+		c.Mode = block.Required
+	default:
+		return
+	}
+	for e := list.First(); e.Exists(); e = list.Next(e) {
+		c.Allow = append(c.Allow, r.Str(name(e)))
+	}
 }
 
 // OpenAIChoice writes tool_choice and parallel_tool_calls of the OpenAI APIs. named returns the JSON of the choice of a
