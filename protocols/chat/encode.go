@@ -31,7 +31,14 @@ func AppendRequest(dst []byte, r *block.Request, opt *block.EncodeOptions) ([]by
 
 func (d reqDialect) appendRequest(dst []byte, v *codec.View, lose codec.LossFunc) []byte {
 	o := codec.Open(dst)
-	for _, m := range d.Members(&v.Params, v.Tools, lose) {
+	params := v.Params
+	if s := &params.Sampling; s.TopLogprobs != nil && !s.Logprobs {
+		if *s.TopLogprobs != 0 {
+			lose("top_logprobs", "the Chat API requires logprobs with it")
+		}
+		s.TopLogprobs = nil
+	}
+	for _, m := range d.Members(&params, v.Tools, lose) {
 		o.Raw(m.Key, m.Value)
 	}
 	o.Tools(v.Tools, d.AppendTool, lose)

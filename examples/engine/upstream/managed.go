@@ -140,8 +140,12 @@ func (m Managed) Convert(r *block.Request, o *ManagedOptions) (*ManagedRequest, 
 	if err != nil {
 		return nil, err
 	}
+	probs := o.Logprobs && m.api == wire.Chat // the endpoint returns them
 	for _, l := range losses {
-		if l.Path != "max_tokens" || r.Params().MaxTokens != nil { // the default of an API that requires it is no loss
+		switch {
+		case l.Path == "max_tokens" && r.Params().MaxTokens == nil: // the default of an API that requires it is no loss
+		case l.Path == "top_logprobs" && probs: // set below
+		default:
 			out.Losses = append(out.Losses, l)
 		}
 	}
@@ -160,7 +164,9 @@ func (m Managed) Convert(r *block.Request, o *ManagedOptions) (*ManagedRequest, 
 		p.ServiceTier = ""
 	}
 	p.StreamUsage = p.Stream && m.api == wire.Chat
-	p.Sampling.Logprobs = p.Sampling.Logprobs || o.Logprobs && m.api == wire.Chat
+	if probs {
+		p.Sampling.Logprobs, p.Sampling.TopLogprobs = true, r.Params().Sampling.TopLogprobs
+	}
 	if o.MaxTokens > 0 && (p.MaxTokens == nil || !same && r.Params().MaxTokens == nil || *p.MaxTokens > o.MaxTokens) {
 		p.MaxTokens = &o.MaxTokens
 	}

@@ -70,6 +70,15 @@ func TestManagedConvert(t *testing.T) {
 			upstream.ManagedOptions{Host: "h", Model: "x", Omit: []string{"service_tier"}, Logprobs: true},
 			`{"model":"x","input":[{"type":"message","role":"user","content":[{"type":"input_text","text":"Hi"}]}],"include":["reasoning.encrypted_content","message.output_text.logprobs"],"store":false}`, nil,
 		},
+		{
+			"log probabilities", wire.Responses, `{"model":"m","input":"Hi","include":["message.output_text.logprobs"],"top_logprobs":3}`, upstream.OpenAI,
+			upstream.ManagedOptions{Host: "h", Model: "x", Logprobs: true},
+			`{"model":"x","messages":[{"role":"user","content":"Hi"}],"logprobs":true,"top_logprobs":3}`, []string{"include"},
+		},
+		{
+			"candidates without log probabilities", wire.Responses, `{"model":"m","input":"Hi","top_logprobs":3}`, upstream.OpenAI,
+			upstream.ManagedOptions{Host: "h", Model: "x"}, `{"model":"x","messages":[{"role":"user","content":"Hi"}]}`, []string{"top_logprobs"},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r, err := c.from.Decode([]byte(c.body), nil)
