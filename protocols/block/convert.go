@@ -2,7 +2,11 @@
 
 package block
 
-import "github.com/weft-go/weft/protocols/internal/jsonscan"
+import (
+	"strings"
+
+	"github.com/weft-go/weft/protocols/internal/jsonscan"
+)
 
 // EncodeOptions configures encoding to a named API. nil means defaults.
 type EncodeOptions struct {
@@ -34,11 +38,43 @@ func convert(dst []byte, r *Request, d dialect, opt *EncodeOptions,
 		v.Params.StreamUsage = true // streams of the other APIs always have usage, so request it from an API where it is optional
 	}
 	r.loseFields(lose)
-	out := write(dst, &v, lose)
+	out := write(dst, &v, func(path, why string) { lose(r.pathOf(path), why) })
 	if opt != nil && opt.Strict && len(losses) > 0 {
 		return dst, losses, &Error{Kind: Unsupported, Path: losses[0].Path, Offset: -1, Msg: losses[0].Why}
 	}
 	return out, losses, nil
+}
+
+// spellings lists, per API, the paths of parameters to which encoders give other names in losses, those of the Chat API.
+var spellings = [...]map[string][]string{
+	Chat: {"tool_choice": {"tool_choice", "function_call"}},
+	Responses: {
+		"reasoning_effort": {"reasoning.effort"}, "reasoning.summary": {"reasoning.summary", "reasoning.generate_summary"},
+		"verbosity": {"text.verbosity"}, "response_format": {"text.format"},
+	},
+	Messages: {
+		"stop": {"stop_sequences"}, "reasoning_effort": {"output_config.effort"}, "response_format": {"output_config.format", "output_format"},
+		"parallel_tool_calls": {"tool_choice.disable_parallel_tool_use"},
+	},
+	Completions: {"top_logprobs": {"logprobs"}},
+}
+
+// pathOf returns the path in the body of the parameter that a loss of an encoder names. If it has several, this is the one
+// that the body has.
+func (r *Request) pathOf(name string) string {
+	if r.dialect == nil {
+		return name
+	}
+	list := spellings[r.API()][name]
+	for _, path := range list {
+		if v := r.value(strings.Split(path, ".")); !v.IsNull() {
+			return path
+		}
+	}
+	if len(list) > 0 {
+		return list[0]
+	}
+	return name
 }
 
 // modeled lists, per API, the top-level fields that Params, Turns and Tools cover and those that do not affect a

@@ -164,7 +164,7 @@ func TestLosses(t *testing.T) {
 			`{"model":"m","max_tokens":5,"top_k":3,"stop_sequences":["x"],"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","is_error":true,"content":[{"type":"text","text":"r","citations":[1]}]}]}]}`,
 			[]string{
 				"messages[0].content[0].content[0].citations: no counterpart in the other API",
-				"stop: no field in the Responses API: stop", "top_k: no field in the Responses API: top_k",
+				"stop_sequences: no field in the Responses API: stop", "top_k: no field in the Responses API: top_k",
 				"messages[0].content[0]: the mark of a failed tool",
 			},
 		},
@@ -190,6 +190,46 @@ func TestLosses(t *testing.T) {
 			require.Equal(t, block.Unsupported, e.Kind)
 			require.Equal(t, got[0], err.Error())
 		})
+	}
+}
+
+// Losses of parameters have the paths that they have in the request.
+func TestLossesNameThePathsOfTheRequest(t *testing.T) {
+	for _, tt := range []struct {
+		from, to int
+		engine   string
+		fields   string
+		paths    []string
+	}{
+		{1, 2, "", `"text":{"verbosity":"low"}`, []string{"text.verbosity"}},
+		{1, 2, "", `"reasoning":{"effort":"minimal","summary":"auto"}`, []string{"reasoning.effort", "reasoning.summary"}},
+		{1, 2, "", `"reasoning":{"generate_summary":"auto"}`, []string{"reasoning.generate_summary"}},
+		{1, 2, "", `"top_logprobs":3`, []string{"top_logprobs"}},
+		{1, 2, "", `"text":{"format":{"type":"json_object"}}`, []string{"text.format"}},
+		{1, 0, "", `"top_logprobs":3`, []string{"top_logprobs"}},
+		{1, 0, "", `"top_logprobs":0`, nil},
+		{1, 0, "vllm", `"reasoning":{"effort":"ultra"}`, []string{"reasoning.effort"}},
+		{0, 2, "", `"verbosity":"low","reasoning_effort":"minimal","response_format":{"type":"json_object"}`, []string{"reasoning_effort", "verbosity", "response_format"}},
+		{0, 2, "", `"logprobs":true,"top_logprobs":2`, []string{"logprobs", "top_logprobs"}},
+		{0, 1, "", `"stop":"x"`, []string{"stop"}},
+		{2, 1, "", `"stop_sequences":["x"]`, []string{"stop_sequences"}},
+		{2, 0, "vllm", `"output_config":{"effort":"ultra"}`, []string{"output_config.effort"}},
+		{2, 0, "ollama", `"tool_choice":{"type":"auto","disable_parallel_tool_use":true}`, []string{"tool_choice.disable_parallel_tool_use"}},
+	} {
+		turns := `"max_tokens":9,"messages":[{"role":"user","content":"x"}]`
+		if tt.from == 1 {
+			turns = `"max_output_tokens":9,"input":"x"`
+		}
+		r, err := apis[tt.from].decode([]byte(`{"model":"m",`+turns+`,`+tt.fields+`}`), nil)
+		require.NoError(t, err)
+		out, losses, err := apis[tt.to].encode(nil, r, &block.EncodeOptions{Engine: tt.engine})
+		require.NoError(t, err)
+		var got []string
+		for _, l := range losses {
+			got = append(got, l.Path)
+		}
+		require.Equal(t, tt.paths, got, tt.fields)
+		require.NotContains(t, string(out), "top_logprobs", "the Chat API refuses it without logprobs")
 	}
 }
 

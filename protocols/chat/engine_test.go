@@ -72,9 +72,9 @@ func TestEngineTools(t *testing.T) {
 		{"one allowed tool", "sglang", `"tool_choice":{"type":"allowed_tools","mode":"required","tools":[{"type":"function","name":"f"}]}`, `"tool_choice":{"type":"function","function":{"name":"f"}}`, nil},
 		{"some tools", "sglang", `"tool_choice":{"type":"allowed_tools","mode":"required","tools":[{"type":"function","name":"f"},{"type":"custom","name":"patch"}]}`, `"tool_choice":"required"`, []string{"tool_choice: the engine cannot restrict calls to some of the tools"}},
 		{"a choice", "ollama", `"tool_choice":"required"`, "", []string{"tool_choice: the engine ignores it"}},
-		{"an effort", "vllm", `"reasoning":{"effort":"ultra"}`, `"reasoning_effort":"max"`, []string{"reasoning_effort: the engine has no effort ultra; max was set"}},
+		{"an effort", "vllm", `"reasoning":{"effort":"ultra"}`, `"reasoning_effort":"max"`, []string{"reasoning.effort: the engine has no effort ultra; max was set"}},
 		{"an effort", "ollama", `"reasoning":{"effort":"ultra"}`, `"reasoning_effort":"ultra"`, nil},
-		{"an unknown effort", "sglang", `"reasoning":{"effort":"deep"}`, "", []string{"reasoning_effort: the engine has no effort deep"}},
+		{"an unknown effort", "sglang", `"reasoning":{"effort":"deep"}`, "", []string{"reasoning.effort: the engine has no effort deep"}},
 		{"an unknown effort", "llama.cpp", `"reasoning":{"effort":"deep"}`, `"reasoning_effort":"deep"`, nil},
 	} {
 		t.Run(test.engine+" "+test.name, func(t *testing.T) {

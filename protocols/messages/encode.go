@@ -102,14 +102,17 @@ func (reqDialect) Members(p *block.Params, _ []block.Tool, lose codec.LossFunc) 
 		codec.Opt{Set: s.RepetitionPenalty != nil, Name: "repetition_penalty"},
 		codec.Opt{Set: len(s.StopTokens) > 0, Name: "stop_token_ids"},
 		codec.Opt{Set: s.IgnoreEOS, Name: "ignore_eos"},
-		codec.Opt{Set: s.Logprobs || s.TopLogprobs != nil, Name: "logprobs"},
+		codec.Opt{Set: s.Logprobs, Name: "logprobs"},
+		codec.Opt{Set: s.TopLogprobs != nil && *s.TopLogprobs != 0, Name: "top_logprobs"},
 		codec.Opt{Set: p.Verbosity != "", Name: "verbosity"},
 		codec.Opt{Set: p.CacheKey != "", Name: "prompt_cache_key"},
 		codec.Opt{Set: p.Thinking.Summary != "", Name: "reasoning.summary"},
-		codec.Opt{Set: p.Format.Type == "json_object", Name: "response_format json_object"},
 		codec.Opt{Set: p.Format.Name != "" || p.Format.Description != "", Name: "the name of the response format"},
 		codec.Opt{Set: p.Format.Strict != nil && !*p.Format.Strict, Name: "a response format that is not strict"},
 	)
+	if p.Format.Type == "json_object" {
+		lose("response_format", "the Messages API has no format json_object")
+	}
 	if p.User != "" {
 		o := codec.Open(nil)
 		o.Str("user_id", p.User)

@@ -142,9 +142,11 @@ func (c *managedBackend) private() (names []string) {
 	return names
 }
 
-// demanded lists the parts of all APIs that demand something of the output, besides those of constraints, in the names that
-// losses have. A request is refused if they are lost.
-var demanded = []string{"n", "stop", "tool_choice", "function_call", "response_format"}
+// demanded lists the fields of all APIs that demand something of the output, besides those of constraints. A request is refused
+// if they are lost.
+var demanded = []string{
+	"n", "stop", "stop_sequences", "tool_choice", "function_call", "response_format", "text.format", "output_config.format", "output_format",
+}
 
 // constrain implements backend: it excludes the endpoints whose API does not have what the request demands. Endpoints of the
 // client's API check its tool choice themselves.
@@ -163,7 +165,7 @@ func (c *managedBackend) constrain() error {
 				continue
 			}
 			unable = append(unable, e.id)
-			if field = c.spelled(field); fault == nil {
+			if fault == nil {
 				fault = &apierr.Error{Why: event.Invalid, Param: field, Code: apierr.CodeUnsupported, Message: fmt.Sprintf("The endpoints of this model do not support %s: %s.", field, l.Why)}
 			}
 			break
@@ -215,25 +217,12 @@ func (c *managedBackend) lost(l *block.Loss) (field string, ok bool) {
 	field, detail, _ := strings.Cut(l.Path, " ")
 	root, _, _ := strings.Cut(field, ".")
 	switch {
-	case slices.Contains(c.hinted, root), root == "include", field == "thinking.display", root == "logprobs" && c.logprobs != nil:
+	case slices.Contains(c.hinted, root), root == "include", field == "thinking.display", (root == "logprobs" || root == "top_logprobs") && c.logprobs != nil:
 		return "", false
 	case detail != "" && !slices.Contains(demanded, field): // the loss is described in words
 		return "", false
 	}
 	return field, true
-}
-
-// spelled returns the name that a demand has in the request.
-func (c *managedBackend) spelled(field string) string {
-	switch {
-	case field == "response_format":
-		if list := demands(c.req); len(list) > 0 {
-			return list[0]
-		}
-	case field == "stop" && c.api == wire.Messages:
-		return "stop_sequences"
-	}
-	return field
 }
 
 // hash implements backend. What endpoints have cached is not known.
@@ -248,9 +237,7 @@ func (c *managedBackend) dropped(e *engine) (names []string) {
 	for _, l := range c.converted[e].Losses {
 		if field, ok := c.lost(&l); ok && !seen[field] {
 			seen[field] = true
-			if name := c.spelled(field); name == field || !slices.Contains(names, name) {
-				names = append(names, name)
-			}
+			names = append(names, field)
 		}
 	}
 	if hints := e.hints; c.route.Intent.Prefetch && (hints == nil || len(hints.Emit(&intent.Intent{Prefetch: true}).Changes) > 0) {
