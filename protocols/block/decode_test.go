@@ -260,6 +260,16 @@ func TestDecodeFaults(t *testing.T) {
 	}
 }
 
+// A number that no float64 can hold is a number all the same.
+func TestNumberOutOfRangeIsNamedSo(t *testing.T) {
+	for _, number := range []string{"1e999", "-1e999", "9" + strings.Repeat("0", 400)} {
+		for _, a := range apis {
+			_, err := a.decode([]byte(`{"model":"m","temperature":`+number+`,"messages":[],"input":[]}`), nil)
+			require.EqualError(t, err, "temperature: the number is out of range at byte 27")
+		}
+	}
+}
+
 func TestLimits(t *testing.T) {
 	part, item := `{"type":"text","text":"x"}`, `{"role":"user","content":"x"}`
 	tests := []struct {

@@ -176,7 +176,10 @@ func (r *Reader) Float(v jsonscan.Value) *float64 {
 		return nil
 	}
 	f, ok := v.Float()
-	if !ok {
+	switch {
+	case !ok && v.Kind() == jsonscan.Number:
+		r.fault(v, "the number is out of range")
+	case !ok:
 		r.Want(v, "a number")
 	}
 	return &f
