@@ -128,7 +128,11 @@ func (m *Model) NewDecoder(req *block.Request, p *Prompt, opt *DecoderOptions) (
 		}
 		stops, err := tokenizers.NewStops(so)
 		if err != nil {
-			return nil, &apierr.Error{Why: event.Invalid, Param: "stop", Message: "The stop sequences cannot be used: " + err.Error(), Cause: err}
+			param := "stop"
+			if req.API() == block.Messages {
+				param = "stop_sequences"
+			}
+			return nil, &apierr.Error{Why: event.Invalid, Param: param, Message: "The stop sequences cannot be used: " + err.Error(), Cause: err}
 		}
 		d.stops = stops.NewText()
 	}

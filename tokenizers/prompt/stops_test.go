@@ -4,15 +4,33 @@ package prompt_test
 
 import (
 	"encoding/json"
+	"errors"
 	"io/fs"
 	"testing"
 	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/weft-go/weft/protocols/apierr"
+	"github.com/weft-go/weft/protocols/wire"
 	"github.com/weft-go/weft/tokenizers/mini"
 	"github.com/weft-go/weft/tokenizers/prompt"
 )
+
+// An error for stop sequences names the field of the API.
+func TestStopErrorNamesTheField(t *testing.T) {
+	m := constrained(t, "qwen3")
+	for field, api := range map[string]*wire.API{"stop": wire.Chat, "stop_sequences": wire.Messages} {
+		req, err := api.Decode([]byte(`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"q"}],"`+field+`":[""]}`), nil)
+		require.NoError(t, err)
+		p, err := m.Render(req, noon)
+		require.NoError(t, err)
+		_, err = m.NewDecoder(req, p, nil)
+		e, ok := errors.AsType[*apierr.Error](err)
+		require.True(t, ok, "%v", err)
+		require.Equal(t, field, e.Param)
+	}
+}
 
 // TestStopsOfFamilies checks that generation ends at the tokens that end a family's turn, not at those around its text.
 func TestStopsOfFamilies(t *testing.T) {

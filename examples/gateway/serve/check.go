@@ -178,6 +178,37 @@ func isItem(r *block.Request, t *block.Turn) bool {
 	return r.API() == block.Responses && t.Form == 0 && len(t.Blocks) == 1 && t.Blocks[0].Kind == block.Unknown
 }
 
+// readable returns an error if none of the input items of a request is known: a prompt without them has nothing to respond to.
+func readable(r *block.Request) error {
+	var unknown *block.Block
+	for _, t := range r.Turns() {
+		switch {
+		case t.Role == block.RoleUnknown && isItem(r, &t):
+			if unknown == nil {
+				unknown = &t.Blocks[0]
+			}
+		case t.At.Path() != "instructions":
+			return nil
+		}
+	}
+	if unknown == nil {
+		return nil
+	}
+	return apierr.Invalid("input", "The input has no message: items of the type %.100q are not known.", unknown.Type)
+}
+
+// emptyStop returns an error for an empty stop sequence. Engines refuse it or stop at once.
+func emptyStop(r *block.Request) error {
+	if !slices.Contains(r.Params().Sampling.Stop, "") {
+		return nil
+	}
+	param := "stop"
+	if r.API() == block.Messages {
+		param = "stop_sequences"
+	}
+	return apierr.Invalid(param, "A stop sequence must not be empty.")
+}
+
 // choices returns the number of choices in a checked request.
 func choices(r *block.Request) int {
 	if n := r.Params().Sampling.N; n != nil {

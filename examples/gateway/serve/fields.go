@@ -118,6 +118,9 @@ func (c *call) field(path ...string) []byte {
 // not enforce it. A demand that cannot be enforced is an error, or is ignored with Options.Unconstrained. Strict tools of which no
 // call is required are a wish: it is ignored where it cannot be enforced.
 func (c tokenBackend) constrain() error {
+	if err := emptyStop(c.req); err != nil {
+		return err
+	}
 	if err := c.wantLogprobs(); err != nil {
 		return err
 	}

@@ -149,11 +149,11 @@ var demanded = []string{
 }
 
 // constrain implements backend: it excludes the endpoints whose API does not have what the request demands. Endpoints of the
-// client's API check its tool choice themselves.
+// client's API check its values themselves.
 func (c *managedBackend) constrain() error {
 	var unable []index.WorkerID
 	var fault error
-	wrong := wrongChoice(c.req)
+	wrong := cmp.Or(readable(c.req), emptyStop(c.req), wrongChoice(c.req))
 	for _, e := range c.fleet.order {
 		if wrong != nil && e.kind.(upstream.Managed).API() != c.api {
 			unable, fault = append(unable, e.id), wrong

@@ -222,6 +222,9 @@ func (c tokenBackend) accept(r *http.Request, size int) (err error) {
 		return &apierr.Error{Why: event.Invalid, Message: err.Error(), Cause: err}
 	}
 	c.layout = c.model.Preamble()
+	if err := readable(c.req); err != nil && !c.warm {
+		return err
+	}
 	return c.measureJSON(r.Context(), size)
 }
 
