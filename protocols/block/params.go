@@ -43,7 +43,7 @@ type Sampling struct {
 type ChoiceMode uint8
 
 // The modes. ChoiceUnspecified, in a request without a tool choice, means Auto if there are tools and NoTools
-// otherwise.
+// otherwise. A tool choice that is not modeled, which [Request.Field] returns, is unspecified, too; conversions report it as a loss.
 const (
 	ChoiceUnspecified ChoiceMode = iota
 	Auto                         // the model decides
