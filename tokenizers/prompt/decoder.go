@@ -123,7 +123,7 @@ func (m *Model) NewDecoder(req *block.Request, p *Prompt, opt *DecoderOptions) (
 	}
 	if len(s.Stop) > 0 && !d.opt.EngineStops {
 		so := &tokenizers.StopOptions{Hidden: s.Stop}
-		if string(req.Field("include_stop_str_in_output")) == "true" {
+		if d.showsStop() {
 			so = &tokenizers.StopOptions{Visible: s.Stop}
 		}
 		stops, err := tokenizers.NewStops(so)

@@ -30,6 +30,7 @@ type engineRequest struct {
 	AddSpecial    bool            `json:"add_special_tokens"`  // false, because the template has written them; for prompts of text
 	TokenIDs      bool            `json:"return_token_ids"`    // ids distinguish a marker from text that only looks like one
 	Stop          []string        `json:"stop,omitempty"`      // only with EngineStops
+	IncludeStop   bool            `json:"include_stop_str_in_output,omitempty"`
 	StopTokens    []int64         `json:"stop_token_ids,omitempty"`
 	IgnoreEOS     bool            `json:"ignore_eos,omitempty"`
 	MinTokens     json.RawMessage `json:"min_tokens,omitempty"`
@@ -72,7 +73,7 @@ func (d *Decoder) AppendRequest(dst []byte, model string) []byte {
 		r.MaxTokens = completions.DefaultMaxTokens
 	}
 	if d.opt.EngineStops && len(s.Stop) > 0 {
-		r.Stop, r.TokenIDs = s.Stop, false
+		r.Stop, r.TokenIDs, r.IncludeStop = s.Stop, false, d.showsStop()
 	}
 	head, _ := json.Marshal(r) // cannot fail: numbers of JSON are finite, and min_tokens and logit_bias are valid JSON
 	dst = append(dst, head[:len(head)-1]...)
@@ -86,6 +87,9 @@ func (d *Decoder) AppendRequest(dst []byte, model string) []byte {
 	}
 	return append(d.prompt.AppendIDs(dst), '}')
 }
+
+// showsStop reports whether the client asks for the stop sequence at the end of the text.
+func (d *Decoder) showsStop() bool { return string(d.req.Field("include_stop_str_in_output")) == "true" }
 
 // PlainText returns a text that is encoded to the ids of the prompt, for engines that get only text and read special tokens in it.
 // ok is false if there is none: for example, if a message spells a special token, which is text in the ids. Ids that a [Memo]

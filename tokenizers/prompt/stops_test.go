@@ -32,6 +32,24 @@ func TestStopErrorNamesTheField(t *testing.T) {
 	}
 }
 
+// TestEngineStopsInOutput checks that an engine that stops at the client's strings learns whether they belong to the output.
+func TestEngineStopsInOutput(t *testing.T) {
+	m, err := prompt.Load(mini.FS(), &prompt.Options{Family: "hermes"})
+	require.NoError(t, err)
+	for field, want := range map[string]string{`,"include_stop_str_in_output":true`: "true", `,"include_stop_str_in_output":false`: "", "": ""} {
+		req, err := wire.Chat.Decode([]byte(`{"model":"m","messages":[{"role":"user","content":"x"}],"stop":["end"]`+field+`}`), nil)
+		require.NoError(t, err)
+		p, err := m.Render(req, noon)
+		require.NoError(t, err)
+		dec, err := m.NewDecoder(req, p, &prompt.DecoderOptions{EngineStops: true})
+		require.NoError(t, err)
+		var body map[string]json.RawMessage
+		require.NoError(t, json.Unmarshal(dec.AppendRequest(nil, "m"), &body))
+		require.Equal(t, `["end"]`, string(body["stop"]))
+		require.Equal(t, want, string(body["include_stop_str_in_output"]))
+	}
+}
+
 // TestStopsOfFamilies checks that generation ends at the tokens that end a family's turn, not at those around its text.
 func TestStopsOfFamilies(t *testing.T) {
 	for _, tt := range []struct{ family, inside, end string }{
