@@ -3,8 +3,10 @@
 package serve
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 
 	"github.com/weft-go/weft/protocols/apierr"
 	"github.com/weft-go/weft/protocols/block"
@@ -100,18 +102,39 @@ func (o *summaryOutput) send(events ...event.Event) {
 		case event.Text:
 			o.text = append(o.text, ev.Data...)
 		case event.Finish:
+			if ev.Why == event.Length || ev.Why == event.ContextFull {
+				code, message := o.c.cutSummary(ev.Why)
+				o.output.send(event.Event{Kind: event.Error, Why: event.Invalid, Call: -1, ID: []byte(code), Data: []byte(message)})
+				continue
+			}
 			sealed, ok := o.c.signer.AppendSealed(nil, o.text)
-			if !ok || len(o.text) == 0 {
+			if !ok || len(bytes.TrimSpace(o.text)) == 0 || ev.Why == event.ContentFilter || ev.Why == event.Refused {
 				o.output.send(event.Event{Kind: event.Error, Why: event.EngineFailed, Call: -1, Data: []byte("The model wrote no summary that can be used.")})
 				continue
 			}
-			ev.Why = event.Stop // a summary that was cut is better than none
+			ev.Why = event.Stop // also if the model wrote calls
 			o.output.send(event.Event{Kind: event.Opaque, Call: -1, ID: []byte("compaction"),
 				Data: fmt.Appendf(nil, `{"id":"cmp_%s","type":"compaction","encrypted_content":%q}`, o.c.unique, sealed)}, ev)
 		case event.Usage, event.Error:
 			o.output.send(ev)
 		}
 	}
+}
+
+// cutSummary returns the code and the message of the error for a summary that a limit has cut. It is not sent, because the client
+// would replace its conversation by a part of one. If the window is the limit, the code makes Codex shorten the conversation.
+func (c *call) cutSummary(why event.Why) (code, message string) {
+	limit, room := c.req.Params().MaxTokens, int64(math.MaxInt64)
+	if dec := c.choices[0].dec; dec != nil { // not at a managed endpoint
+		room = int64(dec.Limit())
+	}
+	switch m := c.record(); {
+	case why == event.Length && limit != nil && *limit <= room:
+		return "", fmt.Sprintf("The summary was cut at max_output_tokens (%d), so it cannot replace the conversation: send a higher limit or none.", *limit)
+	case why == event.Length && (c.managed() || m.MaxOutputTokens > 0 && m.MaxOutputTokens <= room):
+		return "", "The summary was cut at the model's limit of output tokens, so it cannot replace the conversation."
+	}
+	return apierr.CodeContextLength, "The input leaves too little of the model's context window for a summary, which was cut and cannot replace the conversation. Please reduce the length of the input."
 }
 
 func (o *summaryOutput) restart(start event.Event) {

@@ -4,13 +4,16 @@ package serve_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/weft-go/weft/examples/engine/upstream"
 	"github.com/weft-go/weft/examples/engine/vllm"
 	"github.com/weft-go/weft/examples/gateway/serve"
+	"github.com/weft-go/weft/protocols/catalog"
 )
 
 // TestCompaction checks that a trigger and the endpoint return exactly one item with a sealed summary, that the next request
@@ -112,4 +115,62 @@ func TestCompaction(t *testing.T) {
 	require.Equal(t, 200, status)
 	require.Contains(t, text, "event: response.failed")
 	require.NotContains(t, text, "output_item")
+}
+
+// TestCompactionIsWhole checks that a summary that is cut or blank is an error, because the client would replace its conversation
+// by it.
+func TestCompactionIsWhole(t *testing.T) {
+	long := strings.Repeat("The user wants a boat. ", 20)
+	for name, tt := range map[string]struct {
+		text, fields  string
+		change        func(o *serve.Options)
+		status        int
+		code, failure string // of the endpoint, and of a stream
+		message       string
+	}{
+		"window":               {long, "", func(o *serve.Options) { o.MaxModelLen = 140 }, 400, `"context_length_exceeded"`, "context_length_exceeded", "too little of the model's context window"},
+		"limit of the request": {long, `"max_output_tokens":3,`, nil, 400, "null", "invalid_prompt", "cut at max_output_tokens (3)"},
+		"limit of the model": {long, `"max_output_tokens":30,`, func(o *serve.Options) {
+			o.Models = []catalog.Model{{ID: "m", MaxOutputTokens: 20}}
+		}, 400, "null", "invalid_prompt", "cut at the model's limit of output tokens"},
+		"cut in reasoning": {"<think>\n" + long, `"max_output_tokens":9,`, nil, 400, "null", "invalid_prompt", "cut at max_output_tokens (9)"},
+		"blank":            {" \n\t \n", "", nil, 502, "null", "server_error", "no summary that can be used"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := start(t, 1, say(tt.text), tt.change)
+			const past = `{"role":"user","content":"Build a boat."}`
+			status, _, text := send(t, r.url+"/v1/responses/compact", `{"model":"m",`+tt.fields+`"input":[`+past+`]}`)
+			require.Equal(t, tt.status, status, text)
+			require.Contains(t, text, tt.message)
+			require.Contains(t, text, `"code":`+tt.code)
+			trigger := `{"model":"m",` + tt.fields + `"stream":%t,"input":[` + past + `,{"type":"compaction_trigger"}]}`
+			status, _, text = send(t, r.url+"/v1/responses", fmt.Sprintf(trigger, false))
+			require.Equal(t, tt.status, status, text)
+			require.Contains(t, text, tt.message)
+			status, _, text = send(t, r.url+"/v1/responses", fmt.Sprintf(trigger, true))
+			require.Equal(t, 200, status, text)
+			require.NotContains(t, text, "output_item")
+			all := frames(t, text)
+			last := all[len(all)-1]
+			require.Equal(t, "response.failed", last.typ)
+			fault := last.data["response"].(object)["error"].(object)
+			require.Equal(t, tt.failure, fault["code"])
+			require.Contains(t, fault["message"], tt.message)
+		})
+	}
+}
+
+// TestManagedCompactionIsWhole is TestCompactionIsWhole for an endpoint with an API of its own.
+func TestManagedCompactionIsWhole(t *testing.T) {
+	k := upstream.OpenAI
+	r := managed(t, k, nil, newEndpoint(t, playing(k, lengthScene)))
+	for fields, message := range map[string]string{``: "model's limit", `"max_output_tokens":30,`: "max_output_tokens (30)"} {
+		status, _, text := send(t, r.url+"/v1/responses/compact", `{"model":"m",`+fields+`"input":"Build a boat."}`)
+		require.Equal(t, 400, status, text)
+		require.Contains(t, text, message)
+	}
+	k = upstream.Anthropic
+	r = managed(t, k, nil, newEndpoint(t, playing(k, refusalScene)))
+	status, _, text := send(t, r.url+"/v1/responses/compact", `{"model":"m","input":"Build a boat."}`)
+	require.Equal(t, 502, status, "a refusal is no summary: %s", text)
 }
