@@ -16,7 +16,9 @@ import (
 	"sync"
 
 	"github.com/weft-go/weft/protocols/apierr"
+	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/event"
+	"github.com/weft-go/weft/protocols/responses"
 	"github.com/weft-go/weft/protocols/wire"
 )
 
@@ -134,26 +136,22 @@ func (c *call) past(id string) (one *stored) {
 }
 
 // join returns the body with the whole conversation as its input, and notes the input for keep. It removes what only
-// messages over WebSocket have.
+// messages over WebSocket have, and sets store where that is the default. Errors have positions in the client's body.
 func (c *call) join(body []byte) ([]byte, error) {
 	if c.api != wire.Responses || c.g.opt.Store == nil && c.lane == nil {
 		return body, nil
 	}
-	var r struct {
-		Previous *string         `json:"previous_response_id"`
-		Store    *bool           `json:"store"`
-		Generate *bool           `json:"generate"`
-		Input    json.RawMessage `json:"input"`
+	r, err := wire.Responses.Decode(body, &block.Limits{Body: int(c.g.opt.MaxBody)})
+	if err != nil {
+		return nil, err
 	}
-	if json.Unmarshal(body, &r) != nil {
-		return body, nil // Decode has the position of the fault
-	}
-	input := itemsOf(r.Input)
-	if c.joined = r.Previous != nil && *r.Previous != ""; c.joined {
-		past := c.past(*r.Previous)
+	input := itemsOf(r.Field("input"))
+	previous, _ := responses.Thread(r)
+	if c.joined = previous != ""; c.joined {
+		past := c.past(previous)
 		if past == nil {
 			return nil, &apierr.Error{Why: event.Invalid, Code: "previous_response_not_found", Param: "previous_response_id",
-				Message: "Previous response with id '" + *r.Previous + "' not found. Send the whole conversation."}
+				Message: "Previous response with id '" + previous + "' not found. Send the whole conversation."}
 		}
 		var response struct{ Output json.RawMessage }
 		if err := json.Unmarshal(past.response, &response); err != nil {
@@ -164,31 +162,57 @@ func (c *call) join(body []byte) ([]byte, error) {
 			return nil, err
 		}
 	}
-	c.stored = c.g.opt.Store != nil && (r.Store == nil || *r.Store)
+	c.stored = c.g.opt.Store != nil && (!given(r, "store") || string(r.Field("store")) == "true")
 	if c.stored || c.lane != nil {
 		c.input = bytes.Clone(input)
 	}
-	if !c.joined && c.lane == nil {
-		return body, nil
-	}
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(body, &fields); err != nil {
-		return body, nil
-	}
+	changed := make(map[string][]byte) // nil removes a field
 	if c.joined {
-		fields["input"] = slices.Concat([]byte{'['}, input, []byte{']'})
+		changed["input"] = slices.Concat([]byte{'['}, input, []byte{']'})
 	}
 	if c.lane != nil {
-		c.warm = r.Generate != nil && !*r.Generate
-		fields["stream"] = json.RawMessage("true")
-		for _, name := range []string{"type", "stream_id", "generate"} {
-			delete(fields, name)
-		}
+		c.warm = string(r.Field("generate")) == "false"
+		changed["stream"] = []byte("true")
+		changed["type"], changed["stream_id"], changed["generate"] = nil, nil, nil
 	}
-	if body = appendFields(nil, fields); int64(len(body)) > c.g.opt.MaxBody {
+	if c.stored && !given(r, "store") {
+		changed["store"] = []byte("true")    // the response repeats it
+		c.hinted = append(c.hinted, "store") // what an endpoint stores by default is its own affair
+	}
+	if len(changed) == 0 {
+		return body, nil
+	}
+	if body = replaceFields(r, changed); int64(len(body)) > c.g.opt.MaxBody {
 		return nil, apierr.TooLarge(c.g.opt.MaxBody)
 	}
 	return body, nil
+}
+
+// replaceFields returns the body of a request with other values of the given fields, in the order of the body. Those that it does
+// not have are added at the end. nil removes a field. It deletes from changed what it has written.
+func replaceFields(r *block.Request, changed map[string][]byte) []byte {
+	body := append(make([]byte, 0, len(r.Body())+len(changed["input"])+256), '{')
+	add := func(name string, value []byte) {
+		if value == nil {
+			return
+		}
+		if len(body) > 1 {
+			body = append(body, ',')
+		}
+		key, _ := json.Marshal(name) // a string has no error
+		body = append(append(append(body, key...), ':'), value...)
+	}
+	for name, value := range r.Fields() {
+		if other, ok := changed[name]; ok {
+			value = other
+			delete(changed, name)
+		}
+		add(name, value)
+	}
+	for _, name := range slices.Sorted(maps.Keys(changed)) {
+		add(name, changed[name])
+	}
+	return append(body, '}')
 }
 
 // appendFields appends an object. Unlike json.Marshal, it keeps the bytes of the values.

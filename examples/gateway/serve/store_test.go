@@ -10,8 +10,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
 
+	"github.com/weft-go/weft/examples/engine/upstream"
 	"github.com/weft-go/weft/examples/gateway/serve"
 )
 
@@ -207,4 +209,104 @@ func TestStored(t *testing.T) {
 	require.Equal(t, 404, status)
 	status, _, text = send(t, r.url+"/v1/responses", `{"model":"m","input":[null]}`, "Authorization", "Bearer one")
 	require.Equal(t, 400, status, "items are objects: %s", text)
+}
+
+// TestStoreField checks that a response has store: true if and only if it was stored.
+func TestStoreField(t *testing.T) {
+	r := start(t, 1, say("Hello."), func(o *serve.Options) { o.Store = storeOf(1 << 20) })
+	for fields, want := range map[string]bool{``: true, `"store":null,`: true, `"store":true,`: true, `"store":false,`: false} {
+		for _, stream := range []bool{false, true} {
+			status, h, text := send(t, r.url+"/v1/responses", fmt.Sprintf(`{"model":"m",%s"stream":%t,"input":"x"}`, fields, stream))
+			require.Equal(t, 200, status, text)
+			require.Empty(t, h.Get("X-Weft-Dropped"))
+			var response object
+			if stream {
+				for _, f := range frames(t, text) {
+					if o, ok := f.data["response"].(object); ok {
+						response = o
+						require.Equal(t, want, response["store"], f.typ)
+					}
+				}
+			} else {
+				require.NoError(t, json.Unmarshal([]byte(text), &response))
+			}
+			require.Equal(t, want, response["store"], fields)
+			resp, err := http.Get(r.url + "/v1/responses/" + response["id"].(string))
+			require.NoError(t, err)
+			kept, err := io.ReadAll(resp.Body)
+			require.NoError(t, err)
+			resp.Body.Close()
+			require.Equal(t, want, resp.StatusCode == 200)
+			if want {
+				require.Contains(t, string(kept), `"store":true`)
+			}
+		}
+	}
+	k := upstream.Responses
+	e := newEndpoint(t, playing(k, lengthScene))
+	r = managed(t, k, func(o *serve.Options) { o.Store = storeOf(1 << 20) }, e)
+	status, h, text := send(t, r.url+"/v1/responses", `{"model":"m","input":"x"}`)
+	require.Equal(t, 200, status, text)
+	require.Contains(t, text, `"store":true`)
+	require.Empty(t, h.Get("X-Weft-Dropped"))
+	sent, _ := e.last(t)
+	require.Contains(t, sent, `"store":false`, "the client has not asked the endpoint for it")
+}
+
+// TestStoreNames checks that fields are read by their exact names, that a name that occurs twice is an error with its position in
+// the client's body, and that the order of the fields does not matter.
+func TestStoreNames(t *testing.T) {
+	r := start(t, 1, say("Hello."), func(o *serve.Options) { o.Store = storeOf(1 << 20) })
+	ask := func(body string) (int, http.Header, object) {
+		t.Helper()
+		status, h, text := send(t, r.url+"/v1/responses", body)
+		var o object
+		require.NoError(t, json.Unmarshal([]byte(text), &o))
+		return status, h, o
+	}
+	_, _, first := ask(`{"model":"m","input":"a"}`)
+	id := first["id"].(string)
+
+	status, h, got := ask(`{"model":"m","input":"x","store":false,"Store":true}`)
+	require.Equal(t, 200, status)
+	require.Equal(t, "Store", h.Get("X-Weft-Dropped"))
+	status, _, _ = ask(fmt.Sprintf(`{"model":"m","input":"x","previous_response_id":%q}`, got["id"]))
+	require.Equal(t, 400, status, "store was false")
+
+	status, h, _ = ask(fmt.Sprintf(`{"model":"m","input":"x","Previous_Response_ID":%q,"INPUT":"y"}`, id))
+	require.Equal(t, 200, status)
+	require.Equal(t, "Previous_Response_ID, INPUT", h.Get("X-Weft-Dropped"))
+	require.NotContains(t, r.prompts[len(r.prompts)-1].Text, "Hello.")
+	require.Contains(t, r.prompts[len(r.prompts)-1].Text, "x")
+
+	twice := fmt.Sprintf(`{"previous_response_id":%q,"model":"m","input":"a","input":"b"}`, id)
+	want := fmt.Sprintf("the name occurs twice at byte %d", strings.LastIndex(twice, `"input"`))
+	status, _, got = ask(twice)
+	require.Equal(t, 400, status)
+	require.Contains(t, got["error"].(object)["message"], want)
+
+	c := connect(t, r.url)
+	write := func(body string) {
+		t.Helper()
+		require.NoError(t, c.Write(t.Context(), websocket.MessageText, []byte(body)))
+	}
+	for body, second := range map[string]string{
+		`{"type":"response.create","model":"m","input":"a","input":"b"}`:                `"input":"b"`,
+		`{"type":"response.create","model":"m","input":"a","store":true,"store":false}`: `"store":false`,
+		`{"type":"none","type":"response.create","model":"m","input":"a"}`:              `"type":"response`,
+	} {
+		write(body)
+		c.wantError(400, "", fmt.Sprintf("the name occurs twice at byte %d", strings.Index(body, second)))
+	}
+	odd := `{"type":"response.create","model":"m","input":"a","temperature":"hot"}`
+	write(odd)
+	c.wantError(400, "", fmt.Sprint("at byte ", strings.Index(odd, `"hot"`)))
+	write(`{"type":"response.create","Type":"none","Stream_ID":"s","Generate":false,"model":"m","input":"a"}`)
+	ev := c.next()
+	require.Equal(t, "response.created", ev["type"], ev)
+	require.NotContains(t, ev, "stream_id")
+	_, text, _ := c.response()
+	require.Equal(t, "Hello.", text)
+	write(`{"Type":"response.create","model":"m","input":"a"}`)
+	c.wantError(400, "", "type ''")
 }

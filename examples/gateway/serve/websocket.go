@@ -183,29 +183,26 @@ func (s *socket) receive() error {
 			s.close(websocket.StatusMessageTooBig, "the message could not be read")
 			return err
 		}
-		var head struct {
-			Type   string `json:"type"`
-			Stream string `json:"stream_id"`
-		}
-		if json.Unmarshal(text, &head) != nil || kind != websocket.MessageText {
+		typ, stream, ok := head(text)
+		if !ok || kind != websocket.MessageText {
 			err = apierr.Invalid("", "The message must be text with a JSON object, whose type and stream_id are strings.")
-		} else if head.Type != "response.create" && head.Type != "response.processed" {
-			err = apierr.Invalid("type", "There is no message of the type '%.100s': send response.create.", head.Type)
+		} else if typ != "response.create" && typ != "response.processed" {
+			err = apierr.Invalid("type", "There is no message of the type '%.100s': send response.create.", typ)
 		}
-		l := s.lanes[head.Stream]
+		l := s.lanes[stream]
 		switch {
 		case err != nil:
-		case head.Type == "response.processed": // of Codex; needs no response
+		case typ == "response.processed": // of Codex; needs no response
 			continue
 		case l == nil && len(s.lanes) > maxLanes: // one has no name
 			err = &apierr.Error{Why: event.Invalid, Code: "websocket_stream_limit_reached", Param: "stream_id",
 				Message: fmt.Sprintf("A connection can have %d streams. Create a new websocket connection for more.", maxLanes)}
 		case l == nil:
-			l = s.open(head.Stream)
+			l = s.open(stream)
 		}
 		if err != nil {
 			m.memory.release()
-			s.refuse(&lane{socket: s, name: head.Stream}, err)
+			s.refuse(&lane{socket: s, name: stream}, err)
 			continue
 		}
 		if err := s.slots.take(s.life); err != nil {
@@ -223,6 +220,40 @@ func (s *socket) receive() error {
 		})
 	}
 }
+
+// head returns the type and the stream of a message. It reports false if it is not an object in which they are strings. Unlike
+// json.Unmarshal, it does not confuse names that differ in case. Of equal names, which join refuses, the last counts.
+func head(text []byte) (typ, stream string, ok bool) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return "", "", false
+	}
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return "", "", false
+		}
+		switch name {
+		case "type":
+			err = d.Decode(&typ)
+		case "stream_id":
+			err = d.Decode(&stream)
+		default:
+			err = d.Decode(&skipped{})
+		}
+		if err != nil {
+			return "", "", false
+		}
+	}
+	_, err := d.Token() // the end of the object
+	return typ, stream, err == nil
+}
+
+// A skipped is a JSON value that is not read.
+type skipped struct{}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (*skipped) UnmarshalJSON([]byte) error { return nil }
 
 // open adds a lane.
 func (s *socket) open(name string) *lane {

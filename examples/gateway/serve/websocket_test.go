@@ -219,7 +219,7 @@ func TestSocketErrors(t *testing.T) {
 		{`{"type":1}`, 400, "type and stream_id are strings"},
 		{`{"type":"response.create","stream_id":1}`, 400, "stream_id"},
 		{`{}`, 400, "type ''"},
-		{`null`, 400, "type ''"},
+		{`null`, 400, "JSON object"},
 		{`{"type":"response.steer"}`, 400, "response.steer"},
 		{`{"type":"response.create"}`, 400, "model"},
 		{`{"type":"response.create","model":"nobody","input":"x"}`, 404, "nobody"},
