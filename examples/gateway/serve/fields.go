@@ -57,11 +57,13 @@ var effective = map[block.API][]string{
 	},
 }
 
-// idle lists values of fields that ask for nothing, besides null, false, "", 0, [] and {}.
+// idle lists, for fields whose default is not zero, the value that asks for nothing; null and "" do as well. Of
+// other fields, false, 0, [] and {} ask for nothing.
 var idle = map[string]string{
-	"modalities": `["text"]`, "service_tier": `"auto"`, "skip_special_tokens": "true", "spaces_between_special_tokens": "true",
-	"add_special_tokens": "false", "include_reasoning": "true", "separate_reasoning": "true", "stream_reasoning": "true",
-	"truncation": `"disabled"`, "speed": `"standard"`, "best_of": "1",
+	"modalities": `["text"]`, "service_tier": `"auto"`, "truncation": `"disabled"`, "speed": `"standard"`, "best_of": "1",
+	"skip_special_tokens": "true", "spaces_between_special_tokens": "true", "detokenize": "true", "cache_prompt": "true",
+	"include_reasoning": "true", "separate_reasoning": "true", "stream_reasoning": "true",
+	"max_tool_calls": "null", "web_search_options": "null", "prompt_logprobs": "null",
 }
 
 // ignore collects the fields of the request that have no effect. Those that turn out to be hints are removed later.
@@ -97,8 +99,10 @@ func (c *call) ignore() {
 
 // ignoreField adds a field to those without effect, unless its value asks for nothing.
 func (c *call) ignoreField(name string, value []byte) {
-	switch string(value) {
-	case idle[name], "null", "false", `""`, "0", "[]", "{}":
+	want, ok := idle[name]
+	switch v := string(value); {
+	case v == "null" || v == `""` || v == want:
+	case !ok && (v == "false" || v == "0" || v == "[]" || v == "{}"):
 	default:
 		c.ignored = append(c.ignored, name)
 	}

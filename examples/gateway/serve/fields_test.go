@@ -169,7 +169,13 @@ func TestDroppedFields(t *testing.T) {
 	engine, post := fieldsRig(t, false, true)
 	for _, tt := range []struct{ path, body, want string }{
 		{"chat/completions", fieldsChat + `"temperature":1,"logit_bias":{"7":-100},"min_tokens":1,"user":"u","prompt_cache_key":"k","metadata":null}`, ""},
-		{"chat/completions", fieldsChat + `"logprobs":false,"top_logprobs":0,"modalities":["text"],"store":false,"prediction":null,"stop":[],"web_search_options":{}}`, ""},
+		{"chat/completions", fieldsChat + `"logprobs":false,"top_logprobs":0,"modalities":["text"],"store":false,"prediction":null,"stop":[],"guided_decoding_backend":""}`, ""},
+		{"chat/completions", fieldsChat + `"skip_special_tokens":true,"include_reasoning":true,"cache_prompt":true,"detokenize":null,"add_special_tokens":false,"service_tier":""}`, ""},
+		{"chat/completions", fieldsChat + `"skip_special_tokens":false,"spaces_between_special_tokens":false,"detokenize":false,"cache_prompt":false,"web_search_options":{}}`,
+			"skip_special_tokens, spaces_between_special_tokens, detokenize, cache_prompt, web_search_options"},
+		{"chat/completions", fieldsChat + `"include_reasoning":false,"separate_reasoning":false,"stream_reasoning":false}`,
+			"include_reasoning, separate_reasoning, stream_reasoning"},
+		{"responses", fieldsResponses + `"max_tool_calls":0}`, "max_tool_calls"},
 		{"chat/completions", fieldsChat + `"modalities":["text","audio"],"never_heard_of":1}`, "modalities, never_heard_of"},
 		{"chat/completions", strings.Replace(fieldsChat, `"name":"f",`, `"name":"f","strict":true,`, 1) + `"tool_choice":"auto"}`, ""},
 		{"chat/completions", strings.Replace(fieldsChat, `"name":"f",`, `"name":"f","strict":true,`, 1) + `"tool_choice":"required"}`, ""},
