@@ -289,3 +289,23 @@ func TestFieldReadsUnknownFields(t *testing.T) {
 		require.Nil(t, tool.Field("nothing"))
 	}
 }
+
+// TestFieldsOfObject reads the fields of an object in the body, with edits.
+func TestFieldsOfObject(t *testing.T) {
+	r, err := responses.Decode([]byte(`{"model":"m","input":"x","text":{"verbosity":"low","a\u0062":[1]},"include":["a"],"store":false}`), nil)
+	require.NoError(t, err)
+	read := func(path ...string) (list []string) {
+		for name, value := range r.Fields(path...) {
+			list = append(list, name+"="+string(value))
+		}
+		return list
+	}
+	require.Equal(t, []string{`verbosity="low"`, "ab=[1]"}, read("text"))
+	for _, name := range []string{"include", "store", "absent"} {
+		require.Empty(t, read(name))
+	}
+	p := r.Params()
+	p.Verbosity = "high"
+	require.NoError(t, r.SetParams(p))
+	require.Equal(t, []string{`verbosity="high"`, "ab=[1]"}, read("text"))
+}

@@ -3,6 +3,7 @@
 package serve
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -18,6 +19,7 @@ import (
 // This file makes sure that no field of a request is ignored silently:
 //
 //	ignore      collects the fields that the gateway does not know
+//	unrendered  adds what the prompt does not contain
 //	constrain   chooses engines that enforce what the request demands of the output, or refuses it
 //	announce    names the fields without effect in a header and the log
 
@@ -57,6 +59,27 @@ var effective = map[block.API][]string{
 	},
 }
 
+// An object is a field of which only some fields have an effect.
+type object struct {
+	name  string
+	known []string
+}
+
+// objects lists the objects among the effective fields, per API. unrendered has more of them.
+var objects = map[block.API][]object{
+	block.Chat: {
+		{"stream_options", []string{"include_usage", "continuous_usage_stats"}}, {"thinking", []string{"type"}},
+	},
+	block.Responses: {
+		{"reasoning", []string{"effort", "summary", "generate_summary", "context"}}, {"text", []string{"format"}},
+		{"stream_options", []string{"include_usage"}},
+	},
+	block.Completions: {{"stream_options", []string{"include_usage", "continuous_usage_stats"}}},
+	block.Messages: {
+		{"thinking", []string{"type", "budget_tokens", "display"}}, {"output_config", []string{"effort", "format"}}, {"metadata", []string{"user_id"}},
+	},
+}
+
 // idle lists, for fields whose default is not zero, the value that asks for nothing; null and "" do as well. Of
 // other fields, false, 0, [] and {} ask for nothing.
 var idle = map[string]string{
@@ -75,6 +98,13 @@ func (c *call) ignore() {
 		c.ignoreField(name, value)
 	}
 	switch c.req.API() {
+	case block.Chat:
+		switch raw := c.req.Field("thinking"); {
+		case len(raw) > 0 && raw[0] != '{':
+			c.ignoreField("thinking", raw)
+		case c.req.Params().Thinking.Mode == block.ThinkingUnspecified && len(c.req.Field("thinking", "type")) > 0:
+			c.ignoreField("thinking.type", c.req.Field("thinking", "type"))
+		}
 	case block.Responses:
 		if string(c.req.Field("store")) == "true" && c.g.opt.Store == nil {
 			c.ignored = append(c.ignored, "store")
@@ -82,29 +112,121 @@ func (c *call) ignore() {
 		if n := c.req.Params().Sampling.TopLogprobs; n != nil && *n != 0 && !includesLogprobs(c.req) {
 			c.ignored = append(c.ignored, "top_logprobs")
 		}
-		if len(c.req.Field("text", "verbosity")) > 0 {
-			c.ignored = append(c.ignored, "text.verbosity")
-		}
+		c.ignoreIncluded()
 	case block.Messages:
-		if len(c.req.Field("output_config", "task_budget")) > 0 {
-			c.ignored = append(c.ignored, "output_config.task_budget")
-		}
 		for _, t := range c.req.Turns() {
 			if t.Role != block.RoleAssistant { // whose citations are of earlier responses
 				c.ignored = append(c.ignored, citing(t.Blocks)...)
 			}
 		}
 	}
+	for _, o := range objects[c.req.API()] {
+		for name, value := range c.req.Fields(o.name) {
+			if !slices.Contains(o.known, name) && asks(name, value) {
+				c.ignored = append(c.ignored, o.name+"."+name)
+			}
+		}
+	}
+}
+
+// included lists the values of include that have an effect.
+var included = []string{"reasoning.encrypted_content", "message.output_text.logprobs"}
+
+// ignoreIncluded collects the values of include that have no effect.
+func (c *call) ignoreIncluded() {
+	raw := c.req.Field("include")
+	if len(raw) == 0 || string(raw) == `["reasoning.encrypted_content"]` { // of Codex; the rest allocates
+		return
+	}
+	var list []string
+	json.Unmarshal(raw, &list) // the decoder has checked it
+	for i, value := range list {
+		if !slices.Contains(included, value) {
+			c.ignored = append(c.ignored, fmt.Sprintf("include[%d]", i))
+		}
+	}
 }
 
 // ignoreField adds a field to those without effect, unless its value asks for nothing.
 func (c *call) ignoreField(name string, value []byte) {
+	if asks(name, value) {
+		c.ignored = append(c.ignored, name)
+	}
+}
+
+// asks reports whether the value of a field asks for something.
+func asks(name string, value []byte) bool {
 	want, ok := idle[name]
 	switch v := string(value); {
 	case v == "null" || v == `""` || v == want:
+		return false
 	case !ok && (v == "false" || v == "0" || v == "[]" || v == "{}"):
+		return false
+	}
+	return true
+}
+
+// switchable returns an error for a Messages request whose thinking the API does not have. Unknown efforts are only named: they are
+// a matter of the model.
+func (c tokenBackend) switchable() error {
+	raw := c.req.Field("thinking", "type")
+	if c.req.API() == block.Messages && c.req.Params().Thinking.Mode == block.ThinkingUnspecified && len(raw) > 0 && asks("", raw) {
+		return apierr.Invalid("thinking.type", "thinking.type must be enabled, disabled or adaptive, not %.40s.", raw)
+	}
+	return nil
+}
+
+// effortField returns the field with the effort of reasoning.
+func effortField(r *block.Request) string {
+	switch r.API() {
+	case block.Responses:
+		return "reasoning.effort"
+	case block.Messages:
+		return "output_config.effort"
+	}
+	return "reasoning_effort"
+}
+
+// unrendered adds what the rendered prompt does not contain: parts of the conversation, tools, and what the template does not
+// know of reasoning. Text that was only moved is not named.
+func (c tokenBackend) unrendered() {
+	last := ""
+	for _, l := range c.text.Losses {
+		path := l.Path
+		switch {
+		case path == "messages" || strings.HasPrefix(l.Why, "the order of") || strings.HasPrefix(l.Why, "the position of"):
+			continue
+		case l.Why == "the mark of a failed tool":
+			path += ".is_error"
+		}
+		if path != last {
+			c.ignored = append(c.ignored, path)
+		}
+		last = path
+	}
+	th := c.req.Params().Thinking
+	if th.Effort == "" && th.Budget == nil && th.Mode != block.ThinkingOff {
+		return
+	}
+	caps := c.model.Capabilities()
+	switched := caps.Text("reasoning_switches") != ""
+	switch {
+	case th.Mode == block.ThinkingOff || th.Effort == "none":
+		if !switched && caps.Text("reasoning_key") != "" { // the model reasons
+			name := "thinking.type"
+			if th.Mode != block.ThinkingOff {
+				name = effortField(c.req)
+			}
+			c.ignored = append(c.ignored, name)
+		}
+	case th.Effort == "":
+	case caps.Text("effort_variable") != "" && caps.NearestEffort(th.Effort) != "":
+	case switched && (caps.Has("off_by_default") || caps.Has("undecided")): // it turns reasoning on
 	default:
-		c.ignored = append(c.ignored, name)
+		c.ignored = append(c.ignored, effortField(c.req))
+	}
+	if th.Budget != nil && caps.Text("budget_variable") == "" {
+		c.ignored = append(c.ignored, "thinking.budget_tokens")
 	}
 }
 
@@ -113,6 +235,9 @@ func (c *call) field(path ...string) []byte {
 	value := c.req.Field(path...)
 	if value != nil {
 		c.hinted = append(c.hinted, path[0])
+		if path[0] == "metadata" { // read, but OpenAI's is no hint
+			return value
+		}
 		c.ignored = slices.DeleteFunc(c.ignored, func(name string) bool { return name == path[0] })
 	}
 	return value
@@ -245,11 +370,15 @@ func (c *call) announce(h http.Header) {
 
 // unannounced returns the fields that announce did not name and that have no effect at an engine.
 func (c *call) unannounced(e *engine) []string {
+	names := c.backend.dropped(e)
+	if len(names) == 0 {
+		return nil
+	}
 	announced := make(map[string]bool, len(c.ignored))
 	for _, name := range c.ignored {
 		announced[name] = true
 	}
-	return slices.DeleteFunc(c.backend.dropped(e), func(name string) bool { return announced[name] })
+	return slices.DeleteFunc(names, func(name string) bool { return announced[name] })
 }
 
 // nameIgnored names c.ignored in the header and the log.

@@ -237,3 +237,39 @@ func TestDroppedFieldsRetry(t *testing.T) {
 		require.Equal(t, tt.dropped, w.Header().Get("X-Weft-Dropped"))
 	}
 }
+
+// TestDroppedParts checks that what is nested in a field, and tools, items and settings that the prompt does not contain, is named
+// with its path, and what has an effect is not.
+func TestDroppedParts(t *testing.T) {
+	_, post := fieldsRig(t, false, true)
+	const call = `{"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}}`
+	for _, tt := range []struct{ path, body, want string }{
+		{"chat/completions", fieldsChat + `"stream_options":{"include_usage":true,"include_obfuscation":false},"thinking":{"type":"enabled"}}`, ""},
+		{"chat/completions", fieldsChat + `"stream_options":{"include_obfuscation":true},"thinking":{"type":"zzz","budget_tokens":9}}`,
+			"thinking.type, stream_options.include_obfuscation, thinking.budget_tokens"},
+		{"chat/completions", fieldsChat + `"metadata":{"a":"b"},"reasoning_effort":"none"}`, "metadata"},
+		{"chat/completions", fieldsChat + `"reasoning_effort":"high","thinking":true}`, "thinking, reasoning_effort"},
+		{"chat/completions", fieldsChat + `"reasoning_effort":"zzz"}`, "reasoning_effort"},
+		{"responses", fieldsResponses + `"reasoning":{"effort":"low","summary":"auto","context":"all_turns","foo":1},"text":{"format":{"type":"text"},"foo":{"a":1}}}`,
+			"reasoning.foo, text.foo, reasoning.effort"},
+		{"responses", fieldsResponses + `"stream_options":{"include_obfuscation":true},"include":["reasoning.encrypted_content","zzz","message.input_image.image_url"]}`,
+			"include[1], include[2], stream_options.include_obfuscation"},
+		{"responses", `{"model":"m","input":[{"role":"user","content":"x"},{"type":"zzz_item","a":1}],"tools":[{"type":"web_search"},{"type":"zzz"}]}`,
+			"input[1], tools[0], tools[1]"},
+		{"messages", fieldsMessages + `"thinking":{"type":"enabled","budget_tokens":2000,"display":"summarized","foo":1},"output_config":{"effort":"high","foo":1,"task_budget":null},"metadata":{"user_id":"u","foo":1}}`,
+			"thinking.foo, output_config.foo, metadata.foo, output_config.effort, thinking.budget_tokens"},
+		{"messages", `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"x"}],"tools":[{"type":"web_search_20250305","name":"web_search"}]}`, "tools[0]"},
+		{"messages", `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"x"},{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"f","input":{}}]},` +
+			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","is_error":true,"content":"no"},{"type":"zzz"}]}],"system":"Be brief."}`,
+			"messages[2].content[1], messages[2].content[0].is_error"},
+		{"chat/completions", `{"model":"m","messages":[{"role":"user","content":"x"},{"role":"assistant","tool_calls":[` + call + `]},{"role":"tool","tool_call_id":"c1","content":"y"},{"role":"system","content":"z"}]}`, ""},
+	} {
+		w := post(tt.path, tt.body)
+		require.Equal(t, 200, w.Code, "%s", w.Body)
+		require.Equal(t, tt.want, w.Header().Get("X-Weft-Dropped"), tt.body)
+	}
+	w := post("messages", fieldsMessages+`"thinking":{"type":"zzz"}}`)
+	require.Equal(t, 400, w.Code)
+	require.Contains(t, w.Body.String(), "thinking.type must be enabled, disabled or adaptive")
+	require.Equal(t, 200, post("messages", fieldsMessages+`"thinking":{"type":"adaptive"}}`).Code)
+}

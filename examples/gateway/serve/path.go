@@ -214,6 +214,9 @@ type tokenBackend struct{ *call }
 // accept implements backend.
 func (c tokenBackend) accept(r *http.Request, size int) (err error) {
 	c.ignore()
+	if err := c.switchable(); err != nil {
+		return err
+	}
 	family := r.Header.Get("X-Weft-Tool-Call-Parser")
 	if c.api == wire.Completions {
 		family = "passthrough"
@@ -243,6 +246,7 @@ func (c tokenBackend) prepare(ctx context.Context, turn *prompt.Turn) (err error
 	if err != nil {
 		return err
 	}
+	c.unrendered()
 	c.rec.Outcomes = c.text.Outcomes
 	// Tenants with different salts share no cache entries, so response times do not reveal the prompts of others.
 	c.text.Namespace = c.route.Intent.Salt
