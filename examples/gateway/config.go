@@ -3,12 +3,16 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"os"
 	"reflect"
+	"strconv"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -98,6 +102,9 @@ type config struct {
 // maxKeepAlive is the maximum of keep_alive and other times, in seconds.
 const maxKeepAlive = 24 * 60 * 60
 
+// maxMiB is the maximum of sizes in MiB: a pebibyte, or what an int holds in bytes.
+const maxMiB = min(1<<30, math.MaxInt>>20)
+
 // Deployment holds the settings of a model with its engines. It is exported because the YAML library sets no embedded field
 // that is not.
 type Deployment struct {
@@ -115,6 +122,62 @@ type Deployment struct {
 	// PastReasoning is a rule of package replay for the past reasoning in prompts, or template for the template's own. ""
 	// means widest: all that the template can print, so that each prompt of a conversation begins with the previous one.
 	PastReasoning string `yaml:"past_reasoning"`
+}
+
+// checkFile returns an error for what the YAML library accepts in a file without a notice: a second document, and a number that is
+// not whole where one must be, whose fraction it cuts off.
+func checkFile(data []byte) error {
+	var first, second any
+	d := yaml.NewDecoder(bytes.NewReader(data))
+	if err := d.Decode(&first); err != nil {
+		return nil // the file is empty
+	}
+	if err := d.Decode(&second); !errors.Is(err, io.EOF) && second != nil {
+		return errors.New("there is a second document, after ---, which would be ignored")
+	}
+	if path := fraction(first, reflect.TypeFor[config](), ""); path != "" {
+		return fmt.Errorf("%s must be a whole number", path)
+	}
+	return nil
+}
+
+// fraction returns the path of a number in value, of a file, that is not whole but becomes an integer in a value of type t. It
+// returns "" if there is none.
+func fraction(value any, t reflect.Type, path string) string {
+	switch t.Kind() {
+	case reflect.Int, reflect.Int32, reflect.Int64, reflect.Uint32:
+		f, ok := value.(float64)
+		if s, text := value.(string); text { // the library accepts quotes
+			var err error
+			f, err = strconv.ParseFloat(s, 64)
+			ok = err == nil
+		}
+		if ok && f != math.Trunc(f) {
+			return path
+		}
+	case reflect.Slice:
+		list, _ := value.([]any)
+		for i, v := range list {
+			if p := fraction(v, t.Elem(), fmt.Sprintf("%s[%d]", path, i)); p != "" {
+				return p
+			}
+		}
+	case reflect.Struct:
+		fields, _ := value.(map[string]any)
+		for i := range t.NumField() {
+			name, option, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ",")
+			var p string
+			if option == "inline" {
+				p = fraction(value, t.Field(i).Type, path)
+			} else {
+				p = fraction(fields[name], t.Field(i).Type, strings.TrimPrefix(path+"."+name, "."))
+			}
+			if p != "" {
+				return p
+			}
+		}
+	}
+	return ""
 }
 
 // each returns a configuration per model, the default model first.
@@ -314,9 +377,10 @@ Engine kinds:
             the same with the Messages or the Responses API. Clients may use any of the three; requests and responses are
             converted. No files of the model are needed. NAME is the model's name there, VARIABLE has the key.
 
-The file of -config is YAML, with the names of the flags in snake case. It also configures further models with their own
-engines, model records, tenants, policies and the hints of each engine, as examples/README.md shows. -check reads it, asks all
-engines, compares, reports what is wrong, and exits.
+The file of -config is YAML, with the names of the flags in snake case, except engines, aliases, hosts (-allow-host), origins
+(-allow-origin), and limits, with requests_per_minute, tokens_per_minute and concurrent (-key-requests, -key-tokens, -key-concurrent).
+It also configures further models with their own engines, model records, tenants, policies and the hints of each engine, as
+examples/README.md shows. -check reads it, asks all engines, compares, reports what is wrong, and exits.
 
 Environment:
   VLLM_API_KEY, LLAMA_API_KEY, OLLAMA_API_KEY, SGLANG_API_KEY
@@ -428,6 +492,9 @@ func parse(args []string, stdout io.Writer) (*config, error) {
 			// err itself would print the lines around the error, in which there may be keys.
 			return nil, fmt.Errorf("config: %s: %s", name, yaml.FormatError(err, false, false))
 		}
+		if err := checkFile(data); err != nil {
+			return nil, fmt.Errorf("config: %s: %w", name, err)
+		}
 		if _, err := c.Policy.policy(); err != nil {
 			return nil, fmt.Errorf("config: %w", err)
 		}
@@ -496,6 +563,11 @@ func parse(args []string, stdout io.Writer) (*config, error) {
 	} {
 		if n < 1 {
 			return nil, cli.Usagef("%s must be at least 1 (got %d)", name, n)
+		}
+	}
+	for name, n := range map[string]int{"memo_mb": c.MemoMB, "store_mb": c.StoreMB, "max_memory_mb": c.MaxMemoryMB, "max_body_mb": c.MaxBodyMB} {
+		if n > maxMiB {
+			return nil, cli.Usagef("%s must be at most %d MiB (got %d)", name, maxMiB, n)
 		}
 	}
 	for name, s := range map[string]float64{"queue_timeout": c.QueueTimeout, "health_interval": c.HealthInterval, "engine_silence": c.EngineSilence, "grace": c.Grace} {

@@ -230,6 +230,39 @@ func TestRunErrors(t *testing.T) {
 	}
 }
 
+// TestConfigIsExact checks that what the YAML library would accept without a notice is an error: fractions of integers, further
+// documents, and sizes that overflow.
+func TestConfigIsExact(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "gateway.yaml")
+	const engine = "model: m\nengines: [{kind: embedded, url: local}]\n"
+	for text, has := range map[string]string{
+		engine + "max_requests: 5.5\n":     "max_requests must be a whole number",
+		engine + "max_requests: \"5.5\"\n": "max_requests must be a whole number",
+		engine + "block_size: 16.5\n":      "block_size must be a whole number",
+		"model: m\nengines: [{kind: embedded, url: local}, {kind: embedded, url: local, max_requests: 1.5}]\n": "engines[1].max_requests must be a whole number",
+		engine + "tenants: [{name: a, policy: {max_tier: 0.5}}]\n":                                             "tenants[0].policy.max_tier must be a whole number",
+		engine + "---\nmodel: n\n":                "second document",
+		engine + "max_memory_mb: 9999999999999\n": "max_memory_mb must be at most",
+		engine + "store_mb: 9999999999999\n":      "store_mb must be at most",
+	} {
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		_, err := parse([]string{"-config", file, "-check"}, io.Discard)
+		require.ErrorContains(t, err, has, text)
+	}
+	for _, text := range []string{
+		engine + "max_requests: 5\nkeep_alive: 2.5\nmodels: [{id: m, capabilities: {x: 1.5}}]\npolicy: {max_ttl: 1.5h}\n",
+		"---\n" + engine + "---\n", engine + "tenants: [{name: \"1.5\", keys: [\"2.5\"]}]\n",
+	} {
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		_, err := parse([]string{"-config", file, "-check"}, io.Discard)
+		require.NoError(t, err, text)
+	}
+	var help bytes.Buffer
+	_, err := parse([]string{"-h"}, &help)
+	require.EqualError(t, err, "done")
+	require.Contains(t, help.String(), "limits, with requests_per_minute, tokens_per_minute and concurrent (-key-requests, -key-tokens, -key-concurrent)")
+}
+
 // TestConfigErrorsHideKeys checks that an error in the file names its position and prints no lines, which may have keys.
 func TestConfigErrorsHideKeys(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "gateway.yaml")
