@@ -195,6 +195,9 @@ func (c *call) readEmbeddings(w http.ResponseWriter, r *http.Request) (_ *embedd
 	if m := req.Field("messages"); m != nil && string(m) != "null" {
 		return nil, asked{}, &apierr.Error{Why: event.Invalid, Param: "messages", Code: apierr.CodeUnsupported, Message: "This server takes input, not messages, for embeddings."}
 	}
+	if f := req.Field("encoding_format"); !slices.Contains([]string{"", "null", `""`, `"float"`, `"base64"`}, string(f)) {
+		return nil, asked{}, apierr.Invalid("encoding_format", "encoding_format must be float or base64, not %.40s.", f)
+	}
 	if req.Model == "" {
 		return nil, asked{}, apierr.Invalid("model", "A model is required.")
 	}

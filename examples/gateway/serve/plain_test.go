@@ -171,6 +171,7 @@ func TestEmbeddings(t *testing.T) {
 		`{"input":"x"}`:                                                    "model",
 		`{"model":"m","input":"refuse"}`:                                   "does not support dimensions",
 		`{"model":"m","messages":[{"role":"user"}]}`:                       "input, not messages",
+		`{"model":"m","input":"x","encoding_format":"zz"}`:                 `"param":"encoding_format"`,
 		`{"model":"m","input":"` + strings.Repeat("word ", 200_000) + `"}`: "maximum context length",
 	} {
 		status, text := post(body)
