@@ -33,7 +33,8 @@ type Constraint struct {
 // of the tools that tool_choice requires or names; text in the form of response_format, text.format or
 // output_config.format, or of vLLM's structured_outputs and guided_ fields. Reasoning before that remains possible.
 // Markers are given by token id, because a model can also spell them with other tokens, and the parser takes only the
-// tokens for markers.
+// tokens for markers. The output for a request of the Completions API, which is not parsed, is only the text in the form
+// demanded.
 //
 // If nothing of that is demanded and a tool is strict, the output is free except that a call, once its first marker is
 // written, is one of the tools of the request, with arguments in the form of its schema if it is strict.
@@ -146,6 +147,8 @@ func (d *demand) format() (*format, error) {
 	case text != nil && tools != nil && (text.raw != nil || from != formatParam(d.req.API())): // not only of visible text
 		return nil, apierr.Invalid(from, "The output cannot be a required call and have the format of %s.", from)
 	case text != nil && text.raw != nil:
+		return text, nil
+	case tools == nil && d.req.API() == block.Completions: // what the template prints around it would be in the response
 		return text, nil
 	case d.model.tok == nil:
 		return nil, unforced("", "the model has no tokenizer")

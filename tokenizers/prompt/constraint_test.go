@@ -61,11 +61,16 @@ func constraint(t testing.TB, m *prompt.Model, api *wire.API, fields string) (st
 	if c == nil {
 		return "", err
 	}
+	return short(t, c), err
+}
+
+// short returns a constraint in the short form of summary.
+func short(t testing.TB, c *prompt.Constraint) string {
 	var tag any
 	require.NoError(t, json.Unmarshal(c.StructuralTag(), &tag))
-	var short strings.Builder
-	summary(&short, tag.(map[string]any))
-	return short.String(), err
+	var out strings.Builder
+	summary(&out, tag.(map[string]any))
+	return out.String()
 }
 
 // summary writes a structural tag in a notation that people can read: tokens as <id>, constants quoted, schemas in braces.
@@ -187,6 +192,40 @@ func TestConstraint(t *testing.T) {
 	got, err := constraint(t, hermes, wire.Chat, constraintTools+`,"response_format":{"type":"json_object"},"parallel_tool_calls":false,"tool_choice":{"type":"function","function":{"name":"now"}}`)
 	require.NoError(t, err)
 	require.Equal(t, hermesThinks+hermesNow+` "}\n" <259>`, got, "the format is that of text, of which there is none")
+}
+
+// The output for the Completions API is not parsed: it has neither reasoning nor what the template prints around text.
+func TestConstraintOfCompletions(t *testing.T) {
+	files := fstest.MapFS{
+		"tokenizer.json": byteTokenizer("<|im_start|>", "<|im_end|>", "<tool_call>", "</tool_call>", "<think>", "</think>"),
+		"chat_template.jinja": {Data: []byte(`{% for m in messages %}<|im_start|>{{ m.role }}` + "\n" + `{% if m.role == 'assistant' %}<think>` + "\n\n</think>\n\n" +
+			`{% endif %}{{ m.content }}<|im_end|>` + "\n" + `{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant` + "\n" + `{% endif %}`)},
+	}
+	for _, family := range []string{"passthrough", "qwen3"} {
+		m, err := prompt.Load(files, &prompt.Options{Family: family})
+		require.NoError(t, err)
+		for fields, want := range map[string][3]string{ // a tag, a grammar and a schema
+			`"guided_choice":["a","b"]`:                {`("a" | "b")`, `root ::= ("a" | "b")` + "\n", ""},
+			`"guided_regex":"a+"`:                      {`/a+/`, "root ::= r1+\nr1 ::= \"a\"\n", ""},
+			`"structured_outputs":{"regex":"a+"}`:      {`/a+/`, "root ::= r1+\nr1 ::= \"a\"\n", ""},
+			`"guided_json":{"type":"null"}`:            {`{"type":"null"}`, `root ::= "null"` + "\n", `{"type":"null"}`},
+			`"response_format":{"type":"json_object"}`: {`{"type":"object"}`, "", `{"type":"object"}`},
+		} {
+			req, err := wire.Completions.Decode([]byte(`{"model":"m","prompt":"x",`+fields+`}`), nil)
+			require.NoError(t, err)
+			c, err := m.Constraint(req, m.Raw([]uint32{'x'}))
+			require.NoError(t, err)
+			require.Equal(t, want[0], short(t, c), "%s: %s", family, fields)
+			grammar, err := c.GBNF()
+			require.NoError(t, err)
+			if want[1] != "" {
+				require.Equal(t, want[1], grammar, "%s: %s", family, fields)
+			}
+			require.NotContains(t, grammar, "think")
+			schema, err := c.JSONSchema()
+			require.Equal(t, want[2], string(schema), "%s: %s: %v", family, fields, err)
+		}
+	}
 }
 
 // Strict tools leave the output free until a call begins, through all APIs. Reasoning is part of the free text.
