@@ -701,12 +701,24 @@ func TestCustomTool(t *testing.T) {
 	require.Contains(t, text, `"input":"*** Begin\n+é"`)
 }
 
+// With tool_choice none, the prompt is the one that the engine's cache has, and the markup of calls is text.
 func TestToolChoiceNone(t *testing.T) {
 	r := start(t, 1, say(answer), nil)
-	body := apiCases[0].body("go", true)
-	body["tool_choice"] = "none"
-	_, _, text := send(t, r.url+apiCases[0].path, body)
-	require.Empty(t, apiCases[0].gather(t, text).Calls)
+	for _, a := range apiCases {
+		body := a.body("go", true)
+		_, _, text := send(t, r.url+a.path, body)
+		require.NotEmpty(t, a.gather(t, text).Calls)
+		if body["tool_choice"] = "none"; a.name == "messages" {
+			body["tool_choice"] = object{"type": "none"}
+		}
+		_, _, text = send(t, r.url+a.path, body)
+		got := a.gather(t, text)
+		require.Empty(t, got.Calls, a.name)
+		require.Contains(t, got.Text, "<tool_call>", a.name)
+		n := len(r.prompts)
+		require.Contains(t, r.prompts[n-1].Text, "grep", a.name)
+		require.Equal(t, r.prompts[n-2].IDs, r.prompts[n-1].IDs, a.name)
+	}
 }
 
 func TestSmallEndpoints(t *testing.T) {
