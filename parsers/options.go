@@ -28,8 +28,8 @@ type Options struct {
 	Channels Channels
 	// SingleCall allows one call: later ones abort with event.NotAllowed (parallel_tool_calls: false).
 	SingleCall bool
-	// NoCalls forbids calls (tool_choice: none). Tagged families then keep tool markup as text, since the model was
-	// not asked to call; families that frame everything abort the call with event.NotAllowed.
+	// NoCalls forbids calls (tool_choice: none, or a request without tools). Tagged families then keep tool markup as
+	// text, since the model was not asked to call; families that frame everything abort the call with event.NotAllowed.
 	NoCalls bool
 	// Policy selects behavior on which other parsers disagree.
 	Policy Policy

@@ -92,6 +92,9 @@ type DecoderOptions struct {
 // model's window, the error is an *[apierr.Error] with the code context_length_exceeded; if the stop strings or
 // min_tokens of req cannot be used, it is an *apierr.Error of class Invalid. Nil options are the defaults.
 //
+// If req declares no tools, or only tools that the server runs, the markup of calls is text, as with the tool_choice none,
+// unless p is from [Model.Raw].
+//
 // A Decoder decodes one choice. For a request of n choices, create n decoders, with DecoderOptions.Choice and Shared, or
 // refuse the request.
 func (m *Model) NewDecoder(req *block.Request, p *Prompt, opt *DecoderOptions) (*Decoder, error) {
@@ -141,14 +144,15 @@ func (m *Model) NewDecoder(req *block.Request, p *Prompt, opt *DecoderOptions) (
 	if po.Policy == (parsers.Policy{}) {
 		po.Policy = m.policy
 	}
-	choice := req.Params().ToolChoice
+	choice, declared := req.Params().ToolChoice, p.raw
 	for _, t := range req.Tools() {
+		declared = declared || t.Kind != block.Hosted
 		po.Tools = append(po.Tools, parsers.Tool{Name: t.ModelName, Schema: t.Schema})
 		if choice.Mode == block.Required && len(choice.Allow) == 1 && choice.Allow[0] == t.Name {
 			po.Tool = t.ModelName
 		}
 	}
-	po.NoCalls, po.SingleCall = choice.Mode == block.NoTools, choice.Serial
+	po.NoCalls, po.SingleCall = choice.Mode == block.NoTools || !declared, choice.Serial
 	if m.tok != nil {
 		po.TokenID = m.tok.TokenID
 		d.detok = m.tok.NewStream(false, nil)

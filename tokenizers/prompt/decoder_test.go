@@ -236,6 +236,51 @@ func TestDecoderTools(t *testing.T) {
 	require.Equal(t, "Yes.", g.Answers[0].Text())
 }
 
+// A request without tools gets no calls in any API: the model was not told how to call. Tools that the server runs are not
+// in the prompt, and those that are deferred can be, once a result names them.
+func TestDecoderWithoutTools(t *testing.T) {
+	const (
+		hermes  = "Hi. <tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>"
+		harmony = "<|channel|>commentary to=functions.f <|constrain|>json<|message|>{}<|call|>"
+	)
+	answer := func(family, api, fields, output string) *event.Answer {
+		m, err := prompt.Load(mini.FS(), &prompt.Options{Family: family})
+		require.NoError(t, err)
+		turns := `"messages":[{"role":"user","content":"Hi"}]`
+		if api == "responses" {
+			turns = `"input":"Hi"`
+		}
+		req, err := decode(api, []byte(`{"model":"m","max_tokens":99,`+turns+fields+`}`), nil)
+		require.NoError(t, err)
+		p, err := m.Render(req, noon)
+		require.NoError(t, err)
+		return &(&talk{m, req, p}).all(t, nil, output, true, 1).Answers[0]
+	}
+	for api, tool := range map[string]string{
+		"chat":      `{"type":"function","function":{"name":"f"}}`,
+		"responses": `{"type":"function","name":"f","parameters":null,"strict":false}`,
+		"messages":  `{"name":"f","input_schema":{"type":"object"}}`,
+	} {
+		for _, fields := range []string{``, `,"tools":[]`} {
+			got := answer("hermes", api, fields, hermes)
+			require.Equal(t, hermes, got.Text(), "%s%s", api, fields)
+			require.Empty(t, got.Calls())
+			require.Equal(t, event.Stop, got.Finish)
+			require.Empty(t, answer("gpt_oss", api, fields, harmony).Calls())
+		}
+		require.Len(t, answer("hermes", api, `,"tools":[`+tool+`]`, hermes).Calls(), 1, api)
+		require.Len(t, answer("gpt_oss", api, `,"tools":[`+tool+`]`, harmony).Calls(), 1, api)
+	}
+	require.Equal(t, hermes, answer("hermes", "responses", `,"tools":[{"type":"web_search"}]`, hermes).Text())
+	require.Len(t, answer("hermes", "messages", `,"tools":[{"name":"f","input_schema":{"type":"object"},"defer_loading":true}]`, hermes).Calls(), 1)
+
+	// A prompt that is given as ids can declare tools where the request does not.
+	m, err := loadMini()
+	require.NoError(t, err)
+	req := block.NewRequest(block.NewTurn(block.RoleUser, "Hi"))
+	require.Len(t, (&talk{m, req, m.Raw([]uint32{1})}).all(t, nil, hermes, true, 1).Answers[0].Calls(), 1)
+}
+
 // Choices of one response share token counts and have different call ids.
 func TestDecoderChoices(t *testing.T) {
 	k := ask(t, prompt.Options{}, "")
@@ -266,6 +311,7 @@ func TestDecoderCallIDs(t *testing.T) {
 		m, err := prompt.New(nil, &prompt.Options{Family: family})
 		require.NoError(t, err)
 		req := block.NewRequest(block.NewTurn(block.RoleUser, "Hi"))
+		require.NoError(t, req.SetTools(block.Tool{Name: "f"}))
 		seen := map[string]bool{}
 		for range 3 {
 			p, err := m.Render(req, noon)

@@ -40,6 +40,7 @@ type Prompt struct {
 	ids    []uint32
 	cuts   []cache.Prefix
 	done   bool            // ids and cuts were computed
+	raw    bool            // from Raw; it may declare tools that the request does not
 	turn   *Turn           // nil without a Memo
 	tokens *tokens         // with a Memo, once ids are computed
 	now    time.Time       // as given to Render
@@ -61,7 +62,7 @@ type Prompt struct {
 // API. It has no text, segments and spans. The caller must not modify ids afterwards. To decode the output without a
 // parser, use a model with the family passthrough; see [Model.WithFamily].
 func (m *Model) Raw(ids []uint32) *Prompt {
-	return &Prompt{Prompt: &template.Prompt{}, model: m, ids: ids, done: true}
+	return &Prompt{Prompt: &template.Prompt{}, model: m, ids: ids, done: true, raw: true}
 }
 
 // IDs returns the token ids of the prompt, or nil if the model has no tokenizer. The prompt is encoded by its segments,

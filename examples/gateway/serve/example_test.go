@@ -45,7 +45,7 @@ func Example() {
 	defer front.Close()
 
 	resp, err := http.Post(front.URL+"/v1/messages", "application/json", strings.NewReader(
-		`{"model":"m","max_tokens":100,"messages":[{"role":"user","content":"What is here?"}]}`))
+		`{"model":"m","max_tokens":100,"messages":[{"role":"user","content":"What is here?"}],"tools":[{"name":"ls","input_schema":{"type":"object"}}]}`))
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -97,7 +97,7 @@ func (c *talker) say(t *testing.T, question string) (prompt, cached int) {
 	for i := 0; ; i++ {
 		list, err := json.Marshal(c.list)
 		require.NoError(t, err)
-		status, _, body := send(t, c.url+"/v1/chat/completions", `{"model":"m","messages":`+string(list)+c.ask+`}`, "Authorization", "Bearer "+c.key)
+		status, _, body := send(t, c.url+"/v1/chat/completions", `{"model":"m","messages":`+string(list)+readTool+c.ask+`}`, "Authorization", "Bearer "+c.key)
 		require.Equal(t, 200, status, body)
 		var r struct {
 			Choices []struct{ Message object }
@@ -124,6 +124,8 @@ func (c *talker) say(t *testing.T, question string) (prompt, cached int) {
 		}
 	}
 }
+
+const readTool = `,"tools":[{"type":"function","function":{"name":"read","parameters":{"type":"object"}}}]`
 
 const asksPrefetch = `,"nvext":{"agent_hints":{"speculative_prefill":true}}`
 

@@ -721,6 +721,29 @@ func TestToolChoiceNone(t *testing.T) {
 	}
 }
 
+// A request without tools gets no calls: their markup is text, in streams and whole responses.
+func TestNoToolsNoCalls(t *testing.T) {
+	r := start(t, 1, say(answer), nil)
+	for _, a := range apiCases {
+		for _, stream := range []bool{true, false} {
+			body := a.body("go", stream)
+			for _, change := range []func(){func() { body["tools"] = []any{} }, func() { delete(body, "tools") }} {
+				change()
+				status, _, text := send(t, r.url+a.path, body)
+				require.Equal(t, 200, status, text)
+				if stream {
+					got := a.gather(t, text)
+					require.Empty(t, got.Calls, a.name)
+					require.Contains(t, got.Text, "<tool_call>", a.name)
+				}
+				for _, word := range []string{"function_call", "tool_use", `"tool_calls"`} {
+					require.NotContains(t, text, word, a.name)
+				}
+			}
+		}
+	}
+}
+
 func TestSmallEndpoints(t *testing.T) {
 	r := start(t, 1, say("x"), func(o *serve.Options) { o.Aliases = []string{"claude-x", "org/name"} })
 	do := func(method, path string, header ...string) (int, string) {
