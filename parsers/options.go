@@ -23,6 +23,9 @@ type Options struct {
 	// Tool is the tool that a GuidedNamed document calls. With Native output it is the only tool that may be called, if
 	// it is not empty (tool_choice: a named tool): calls to others abort with event.NotAllowed.
 	Tool string
+	// Allow lists the only tools that may be called, if it is not nil (tool_choice: allowed_tools): calls to others abort
+	// with event.NotAllowed. It must not change while the parser is in use.
+	Allow []string
 	// Channels limits parsing to reasoning or to calls; the zero value is both. It applies to families with tags inside
 	// plain text; if all output is in frames, frames are parsed as usual.
 	Channels Channels

@@ -4,6 +4,7 @@ package parsers_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"reflect"
 	"regexp"
@@ -50,6 +51,26 @@ func TestFinish(t *testing.T) {
 	evs, err = p.Finish(nil, event.Stop)
 	require.NoError(t, err)
 	require.Equal(t, "abort \"run\" truncated\n", assembled(evs))
+}
+
+// TestAllow checks that calls of tools that Options.Allow does not list abort, in all forms of output, and that their source
+// can become text.
+func TestAllow(t *testing.T) {
+	call := func(name string) string {
+		return `<tool_call>{"name":"` + name + `","arguments":{}}</tool_call>`
+	}
+	list := `[{"name":"now","arguments":{}},{"name":"run","arguments":{}},{"name":"gone","arguments":{}}]`
+	const now, rest = "call now {}\n", "abort \"run\" not_allowed\nabort \"gone\" not_allowed\n"
+	allow := []string{"now", "put"}
+	native := call("now") + call("run") + call("gone")
+	require.Equal(t, now+rest, assembled(parse(t, "hermes", parsers.Options{Allow: allow}, native)))
+	require.Equal(t, now+rest, assembled(parse(t, "hermes", parsers.Options{Allow: allow, Output: parsers.GuidedRequired}, list)))
+	require.Equal(t, now+"call run {}\ncall gone {}\n", assembled(parse(t, "hermes", parsers.Options{}, native)))
+	require.Equal(t, "abort \"now\" not_allowed\n"+rest, assembled(parse(t, "hermes", parsers.Options{Allow: []string{}}, native)))
+	got := parse(t, "hermes", parsers.Options{Allow: allow, Policy: policyOf("failed=all")}, call("run"))
+	require.Equal(t, fmt.Sprintf("abort \"run\" not_allowed\ntext %q\n", call("run")), assembled(got))
+	const harmony = `<|channel|>commentary to=functions.run<|message|>{"cmd":"a"}<|call|>`
+	require.Equal(t, "abort \"run\" not_allowed\n", assembled(parse(t, "harmony", parsers.Options{Allow: allow}, harmony)))
 }
 
 // TestFinishEvent asserts why a turn ends, for what the engine reports and what the model wrote.

@@ -339,20 +339,11 @@ func (d *demand) tools() (list []block.Tool, required bool, err error) {
 		}
 	}
 	tools := d.req.Tools()
-	named := func(name string) []block.Tool {
-		var out []block.Tool
-		for _, t := range tools {
-			if t.Name == name || t.ModelName == name {
-				out = append(out, t)
-			}
-		}
-		return out
-	}
 	list = tools
 	if choice.Allow != nil {
 		list = nil
 		for _, name := range choice.Allow {
-			t := named(name)
+			t := toolsNamed(tools, name)
 			if t == nil {
 				return nil, false, apierr.Invalid(param, "The tool %q is not among the tools of the request.", name)
 			}
@@ -367,6 +358,16 @@ func (d *demand) tools() (list []block.Tool, required bool, err error) {
 		return nil, false, apierr.Invalid(param, "A call is required, but there is no tool that the model can call.")
 	}
 	return list, required, nil
+}
+
+// toolsNamed returns the tools that tool_choice calls name.
+func toolsNamed(tools []block.Tool, name string) (list []block.Tool) {
+	for _, t := range tools {
+		if t.Name == name || t.ModelName == name {
+			list = append(list, t)
+		}
+	}
+	return list
 }
 
 // strictFormat returns the format of an output that may have calls, if one of the tools is strict, or nil. Free text has all

@@ -82,7 +82,7 @@ type DecoderOptions struct {
 	// EngineStops specifies that the engine applies stop strings, stop tokens and limits, and that the caller passes
 	// the finish reason to [Decoder.SetFinish]. The decoder then only hides the tokens that end the turn.
 	EngineStops bool
-	// Parser contains further options of the parser, such as Limits and Policy. NewDecoder sets Tools, Tool, Prompt,
+	// Parser contains further options of the parser, such as Limits and Policy. NewDecoder sets Tools, Tool, Allow, Prompt,
 	// NoCalls, SingleCall, TokenID and Choice. With the zero Policy, it also sets keep_tail if the template prints no
 	// newline between reasoning and its closing tag.
 	Parser parsers.Options
@@ -93,7 +93,8 @@ type DecoderOptions struct {
 // min_tokens of req cannot be used, it is an *apierr.Error of class Invalid. Nil options are the defaults.
 //
 // If req declares no tools, or only tools that the server runs, the markup of calls is text, as with the tool_choice none,
-// unless p is from [Model.Raw].
+// unless p is from [Model.Raw]. If its tool_choice allows only some tools, calls of others are aborted with
+// event.NotAllowed.
 //
 // A Decoder decodes one choice. For a request of n choices, create n decoders, with DecoderOptions.Choice and Shared, or
 // refuse the request.
@@ -148,9 +149,9 @@ func (m *Model) NewDecoder(req *block.Request, p *Prompt, opt *DecoderOptions) (
 	for _, t := range req.Tools() {
 		declared = declared || t.Kind != block.Hosted
 		po.Tools = append(po.Tools, parsers.Tool{Name: t.ModelName, Schema: t.Schema})
-		if choice.Mode == block.Required && len(choice.Allow) == 1 && choice.Allow[0] == t.Name {
-			po.Tool = t.ModelName
-		}
+	}
+	if po.Allow = allowed(req); choice.Mode == block.Required && len(po.Allow) == 1 {
+		po.Tool = po.Allow[0]
 	}
 	po.NoCalls, po.SingleCall = choice.Mode == block.NoTools || !declared, choice.Serial
 	if m.tok != nil {
@@ -168,6 +169,28 @@ func (m *Model) NewDecoder(req *block.Request, p *Prompt, opt *DecoderOptions) (
 		d.total.usage.Prompt = int64(len(p.IDs()))
 	}
 	return d, nil
+}
+
+// allowed returns the names by which the model knows the tools that tool_choice allows, or nil if it allows all. A name
+// that is not a tool of the request is taken as it is.
+func allowed(req *block.Request) []string {
+	allow := req.Params().ToolChoice.Allow
+	if allow == nil {
+		return nil
+	}
+	names := make([]string, 0, len(allow))
+	for _, name := range allow {
+		list := toolsNamed(req.Tools(), name)
+		for _, t := range list {
+			if t.Kind != block.Hosted {
+				names = append(names, t.ModelName)
+			}
+		}
+		if len(list) == 0 {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // setLimit sets the maximum number of output tokens.

@@ -236,6 +236,56 @@ func TestDecoderTools(t *testing.T) {
 	require.Equal(t, "Yes.", g.Answers[0].Text())
 }
 
+// Calls of tools that allowed_tools does not list are aborted, whether a call is required or not, and the tools stay in the
+// prompt. Tools of namespaces are allowed by their own name.
+func TestDecoderAllowedTools(t *testing.T) {
+	call := func(name string) string {
+		return "<tool_call>\n{\"name\": \"" + name + "\", \"arguments\": {}}\n</tool_call>\n"
+	}
+	m, err := loadMini()
+	require.NoError(t, err)
+	for _, tt := range []struct{ api, tools, choice, allowed string }{
+		{"chat", `{"type":"function","function":{"name":"f"}},{"type":"function","function":{"name":"g"}},{"type":"function","function":{"name":"h"}}`,
+			`"allowed_tools":{"mode":"%s","tools":[{"type":"function","function":{"name":"f"}},{"type":"function","function":{"name":"h"}}]}`, "f h"},
+		{"responses", `{"type":"function","name":"f"},{"type":"function","name":"g"},{"type":"custom","name":"h"}`,
+			`"mode":"%s","tools":[{"type":"function","name":"f"},{"type":"custom","name":"h"}]`, "f h"},
+		{"responses", `{"type":"function","name":"f"},{"type":"function","name":"g"},{"type":"namespace","name":"n","tools":[{"type":"function","name":"f"}]},{"type":"function","name":"h"}`,
+			`"mode":"%s","tools":[{"type":"function","name":"f"}]`, "f n__f"},
+	} {
+		for _, mode := range []string{"auto", "required"} {
+			turns := `"messages":[{"role":"user","content":"Hi"}]`
+			if tt.api == "responses" {
+				turns = `"input":"Hi"`
+			}
+			body := `{"model":"m",` + turns + `,"tools":[` + tt.tools + `]`
+			req, err := decode(tt.api, []byte(body+`,"tool_choice":{"type":"allowed_tools",`+fmt.Sprintf(tt.choice, mode)+`}}`), nil)
+			require.NoError(t, err)
+			p, err := m.Render(req, noon)
+			require.NoError(t, err)
+			all, err := decode(tt.api, []byte(body+`}`), nil)
+			require.NoError(t, err)
+			want, err := m.Render(all, noon)
+			require.NoError(t, err)
+			require.Equal(t, want.Text, p.Text)
+
+			var names, aborted []string
+			k := &talk{m, req, p}
+			events := k.decoder(t, nil).Append(nil, call("f")+call("g")+call("n__f")+call("h")+call("unknown"))
+			for _, ev := range events {
+				switch ev.Kind {
+				case event.ToolStart:
+					names = append(names, string(ev.Data))
+				case event.ToolAbort:
+					require.Equal(t, event.NotAllowed, ev.Why)
+					aborted = append(aborted, string(ev.Data))
+				}
+			}
+			require.Equal(t, tt.allowed, strings.Join(names, " "), "%s: %s", tt.api, mode)
+			require.Len(t, aborted, 5-len(names))
+		}
+	}
+}
+
 // A request without tools gets no calls in any API: the model was not told how to call. Tools that the server runs are not
 // in the prompt, and those that are deferred can be, once a result names them.
 func TestDecoderWithoutTools(t *testing.T) {

@@ -721,6 +721,25 @@ func TestToolChoiceNone(t *testing.T) {
 	}
 }
 
+// Calls of tools that allowed_tools does not list do not reach the client, and the prompt remains the same.
+func TestAllowedTools(t *testing.T) {
+	r := start(t, 1, say(answer), nil)
+	for _, a := range apiCases[:2] { // Messages has no such choice
+		body := a.body("go", true)
+		_, _, text := send(t, r.url+a.path, body)
+		require.Contains(t, text, `"read"`)
+		require.Contains(t, text, `"grep"`)
+		list := []any{object{"type": "function", "name": "grep", "function": object{"name": "grep"}}}
+		body["tool_choice"] = object{"type": "allowed_tools", "mode": "auto", "tools": list, "allowed_tools": object{"mode": "auto", "tools": list}}
+		_, _, text = send(t, r.url+a.path, body)
+		got := a.gather(t, text)
+		require.Len(t, got.Calls, 1, a.name)
+		require.Contains(t, got.Calls[0], "grep", a.name)
+		n := len(r.prompts)
+		require.Equal(t, r.prompts[n-2].IDs, r.prompts[n-1].IDs, a.name)
+	}
+}
+
 // A request without tools gets no calls: their markup is text, in streams and whole responses.
 func TestNoToolsNoCalls(t *testing.T) {
 	r := start(t, 1, say(answer), nil)
