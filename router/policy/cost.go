@@ -11,11 +11,11 @@ import (
 // costMS is the default; see the package comment.
 type costMS struct {
 	decode float64 // ms by which 64 active tokens slow a request down
-	end    float64 // share of the own prefill's time that counts for each response in progress
+	end    float64 // share of the own prefill's time that counts for each response in progress: it delays them
 }
 
 func newCost(o options) Policy {
-	return costMS{o.number("decode", perTokens), o.number("end", 0)}
+	return costMS{o.number("decode", perTokens), o.number("end", 0.01)}
 }
 
 func (costMS) Name() string { return "cost_ms" }

@@ -20,11 +20,11 @@
 //	load      time to load the tokens that it holds in a slower tier, never more than computing them; and 100 ms to load an adapter;
 //	          for a worker that only decodes, the time to transfer what it does not hold
 //	move      (new + load - lowest new + load of any worker) · b/(1-b), with b from [View.Busy]
-//	decode    0.02 ms for each 64 tokens of active blocks
+//	decode    0.02 ms for each 64 tokens of active blocks, and 1 % of new for each response in progress, which the prefill delays
 //	room      time until running requests have ended whose KV blocks this one needs, if the capacity is known
 //	cost      = wait + new + load + move + decode + room
 //
-// The terms other than move predict the time to the first token. Move is the price of lost locality: work that is done
+// The terms other than move, and the second part of decode, predict the time to the first token. Move is the price of lost locality: work that is done
 // twice delays other requests, the more of them the busier the fleet is. Because of it, two requests with the same
 // prefix are placed on the same worker even while the first is still being computed, until the wait costs more than
 // computing the prefix on another worker. No constant depends on the workload; the router learns the engines' rates.
@@ -49,8 +49,9 @@
 //	prefix_lru       cost_ms without events: caches are assumed from what was placed, and corrected by what engines report
 //
 // Options follow the name, as in "dynamo:scale=4". cost_ms has decode, the milliseconds for 64 active tokens, and end, the part
-// of its own prefill that a request pays for each response that it delays: 0 minimizes the time to the first token, 0.01
-// to 0.03 the time to the end.
+// of its own prefill that a request pays for each response that it delays: 0.01 by default. Without it, a fleet that
+// mostly decodes seems idle, and prompts are computed again that other workers hold; more shortens the time to the end a little, and
+// makes the first token later.
 //
 // # Writing a policy
 //

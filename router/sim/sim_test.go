@@ -191,13 +191,20 @@ func TestConditions(t *testing.T) {
 		o.Workload = workload
 		return simulate(t, o, "cost_ms")
 	}
+	hits := func(workload string) (sum float64) { // caches that are too small make single runs differ by chance
+		for o.Seed = range 4 {
+			sum += run(workload).Hit()
+		}
+		o.Seed = 0
+		return sum
+	}
 	whole, small, drop := run("agents"), run("agents:kv=0.3"), run("agents:kv=0.3,drop=1")
 	require.Less(t, small.Hit(), whole.Hit())
 	require.Greater(t, small.Mean(), whole.Mean())
 	require.Greater(t, drop.Hit(), small.Hit())
-	unmarked := run("agents:kv=0.3,drop=1,final=0")
-	require.Greater(t, unmarked.Hit(), small.Hit(), "compactions and sub-agents")
-	require.Less(t, unmarked.Hit(), drop.Hit())
+	unmarked := hits("agents:kv=0.3,drop=1,final=0")
+	require.Greater(t, unmarked, hits("agents:kv=0.3"), "compactions and sub-agents")
+	require.Less(t, unmarked, hits("agents:kv=0.3,drop=1"))
 	require.NotEqual(t, whole.Mean(), run("agents:slow=0.5").Mean())
 	require.InEpsilon(t, whole.Mean(), run("agents:late=1").Mean(), 0.05, "what was placed is known before the events")
 	require.NotEqual(t, whole.Mean(), run("agents:hold=1").Mean())
