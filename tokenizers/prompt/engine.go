@@ -89,7 +89,9 @@ func (d *Decoder) AppendRequest(dst []byte, model string) []byte {
 }
 
 // showsStop reports whether the client asks for the stop sequence at the end of the text.
-func (d *Decoder) showsStop() bool { return string(d.req.Field("include_stop_str_in_output")) == "true" }
+func (d *Decoder) showsStop() bool {
+	return string(d.req.Field("include_stop_str_in_output")) == "true"
+}
 
 // PlainText returns a text that is encoded to the ids of the prompt, for engines that get only text and read special tokens in it.
 // ok is false if there is none: for example, if a message spells a special token, which is text in the ids. Ids that a [Memo]
