@@ -189,7 +189,7 @@ func (m *meaning) call(b *event.Block, p piece) (piece, bool) {
 	}
 	p.Cut = b.Kind == event.ToolAbort || !b.Flags.Has(event.Complete)
 	switch {
-	case b.Name == "", p.Cut && (m.whole || m.wholeCalls):
+	case b.Name == "", p.Cut && (m.whole && !b.Cut() || m.wholeCalls):
 		return p, false
 	case b.Flags.Has(event.Server) && m.api != messagesAPI:
 		return p, false
@@ -224,6 +224,9 @@ func (m *meaning) call(b *event.Block, p piece) (piece, bool) {
 	}
 	if !p.Cut && p.Kind != "server" {
 		m.complete++
+	}
+	if p.Cut && m.whole && m.api == messagesAPI { // the input is an object
+		p.Kind, p.Cut = "wrapped", false
 	}
 	return p, true
 }
