@@ -45,7 +45,7 @@ func convert(dst []byte, r *Request, d dialect, opt *EncodeOptions,
 	return out, losses, nil
 }
 
-// spellings lists, per API, the paths of parameters to which encoders give other names in losses, those of the Chat API.
+// spellings lists, per API, the paths of parameters to which encoders give other names in losses, as in the Chat API.
 var spellings = [...]map[string][]string{
 	Chat: {"tool_choice": {"tool_choice", "function_call"}},
 	Responses: {

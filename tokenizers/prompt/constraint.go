@@ -310,7 +310,7 @@ func choiceParam(r *block.Request) string {
 }
 
 // unknownChoice returns an error for raw, the field param, unless it is absent: the API does not specify such a tool choice,
-// or it is that of a tool which a server runs.
+// or it names a tool that a server runs.
 func unknownChoice(api block.API, param string, raw json.RawMessage) error {
 	var typed struct{ Type string }
 	known := "auto, none, required and objects that name tools"
@@ -325,7 +325,7 @@ func unknownChoice(api block.API, param string, raw json.RawMessage) error {
 	case typed.Type == "allowed_tools":
 		return apierr.Invalid(param, "The tool choice has no tools, or another mode than auto and required.")
 	}
-	return unforced(param, fmt.Sprintf("the type %.100q of the tool choice is not known, or that of a tool which another server runs", typed.Type))
+	return unforced(param, fmt.Sprintf("the type %.100q of the tool choice is not known, or belongs to a tool which another server runs", typed.Type))
 }
 
 // tools returns the tools that the model can call, and whether the output must contain a call. A choice that is not known or

@@ -358,7 +358,7 @@ func TestConstraintErrors(t *testing.T) {
 	require.ErrorContains(t, err, "The output cannot be constrained: ")
 }
 
-// A tool choice that is not known, or that of a tool which another server runs, must not become auto.
+// A tool choice that is not known, or names a tool which another server runs, must not become auto.
 func TestConstraintRefusesUnknownToolChoice(t *testing.T) {
 	m := constrained(t, "qwen3")
 	const function = `[{"type":"function","function":{"name":"now"}}]`
@@ -369,14 +369,14 @@ func TestConstraintRefusesUnknownToolChoice(t *testing.T) {
 	}{
 		{wire.Chat, `"tool_choice":"zzz"`, "tool_choice: The tool choice is not known: there are auto, none, required and objects that name tools.", ""},
 		{wire.Chat, `"tool_choice":{}`, "tool_choice: The tool choice is not known: there are auto, none, required and objects that name tools.", ""},
-		{wire.Chat, `"tool_choice":{"type":"zzz"}`, `tool_choice: The output cannot be constrained: the type "zzz" of the tool choice is not known, or that of a tool which another server runs.`, apierr.CodeUnsupported},
+		{wire.Chat, `"tool_choice":{"type":"zzz"}`, `tool_choice: The output cannot be constrained: the type "zzz" of the tool choice is not known, or belongs to a tool which another server runs.`, apierr.CodeUnsupported},
 		{wire.Chat, `"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"zzz","tools":` + function + `}}`, "tool_choice: The tool choice has no tools, or another mode than auto and required.", ""},
 		{wire.Chat, `"tool_choice":{"type":"allowed_tools","mode":"required","tools":` + function + `}`, "tool_choice: The tool choice has no tools, or another mode than auto and required.", ""},
 		{wire.Chat, `"function_call":"zzz"`, "function_call: The tool choice is not known: there are auto, none, required and objects that name tools.", ""},
 		{wire.Chat, `"function_call":{"name":"gone"}`, `function_call: The tool "gone" is not among the tools of the request.`, ""},
 		{wire.Chat, `"tool_choice":null,"function_call":{"name":"gone"}`, `function_call: The tool "gone" is not among the tools of the request.`, ""},
 		{wire.Chat, `"tool_choice":"zzz","function_call":"auto"`, "tool_choice: The tool choice is not known: there are auto, none, required and objects that name tools.", ""},
-		{wire.Responses, `"tool_choice":{"type":"web_search_preview"}`, `tool_choice: The output cannot be constrained: the type "web_search_preview" of the tool choice is not known, or that of a tool which another server runs.`, apierr.CodeUnsupported},
+		{wire.Responses, `"tool_choice":{"type":"web_search_preview"}`, `tool_choice: The output cannot be constrained: the type "web_search_preview" of the tool choice is not known, or belongs to a tool which another server runs.`, apierr.CodeUnsupported},
 		{wire.Messages, `"tool_choice":{}`, "tool_choice: The tool choice is not known: there are the types auto, any, none and tool.", ""},
 		{wire.Chat, `"tool_choice":null`, "", ""},
 		{wire.Chat, `"function_call":null`, "", ""},

@@ -142,7 +142,7 @@ func (c *managedBackend) private() (names []string) {
 	return names
 }
 
-// demanded lists the fields of all APIs that demand something of the output, besides those of constraints. A request is refused
+// demanded lists the fields of all APIs that demand something of the output, besides the constraints. A request is refused
 // if they are lost.
 var demanded = []string{
 	"n", "stop", "stop_sequences", "tool_choice", "function_call", "response_format", "text.format", "output_config.format", "output_format",
