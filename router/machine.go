@@ -441,7 +441,7 @@ func (m *machine) report(t *Ticket, cached int) {
 		p.Work.Add(float64(t.tokens-cached), float64(cached))
 	}
 	p.Reported++
-	p.Work[0] = float64(p.Steps)
+	p.Work[0] = float64(p.Steps) // and not the number of its prefills, which may share steps
 	if w := t.worker; !p.End.IsZero() && p.Reported == p.Members && !p.Broken && w.at >= 0 &&
 		m.model.Add(p.Work, float64(p.End.Sub(p.Begin))/1e6, &w.speed, m.speeds) {
 		m.learned()

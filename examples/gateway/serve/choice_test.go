@@ -65,30 +65,38 @@ func (a apiCase) wantParam(t testing.TB, status int, text, param string) {
 	require.Equal(t, param, e.Error.Param, text)
 }
 
-// A tool choice that is not known is refused and does not become auto. That of a tool which another server runs can be permitted
-// to have no effect, which the client is told.
+// refuses checks that requests with each of the fields get an error that names the field.
+func (a apiCase) refuses(t *testing.T, url string, fields []object) {
+	t.Helper()
+	for _, field := range fields {
+		body, param := a.with(field)
+		status, _, text := send(t, url+a.path, body)
+		a.wantParam(t, status, text, param)
+	}
+}
+
+// drops checks that each of the fields has no effect, and that the header names it.
+func (a apiCase) drops(t *testing.T, url string, fields []object) {
+	t.Helper()
+	for _, field := range fields {
+		body, param := a.with(field)
+		status, head, text := send(t, url+a.path, body)
+		require.Equal(t, 200, status, text)
+		require.Equal(t, param, head.Get("X-Weft-Dropped"))
+	}
+}
+
+// A tool choice that is not known is refused and does not become auto. One that names a tool of another server can be
+// permitted: it then has no effect, and the header names it.
 func TestUnknownToolChoiceIsRefused(t *testing.T) {
 	for i, a := range apiCases {
 		t.Run(a.name, func(t *testing.T) {
 			r := start(t, 1, say(answer), nil)
 			lax := start(t, 1, say(answer), func(o *serve.Options) { o.Unconstrained = true })
 			unknown, hosted := choiceForms(i)
-			for _, field := range append(unknown, append(hosted, undeclared(i)...)...) {
-				body, param := a.with(field)
-				status, _, text := send(t, r.url+a.path, body)
-				a.wantParam(t, status, text, param)
-			}
-			for _, field := range unknown {
-				body, param := a.with(field)
-				status, _, text := send(t, lax.url+a.path, body)
-				a.wantParam(t, status, text, param)
-			}
-			for _, field := range hosted {
-				body, param := a.with(field)
-				status, head, text := send(t, lax.url+a.path, body)
-				require.Equal(t, 200, status, text)
-				require.Equal(t, param, head.Get("X-Weft-Dropped"))
-			}
+			a.refuses(t, r.url, append(unknown, append(hosted, undeclared(i)...)...))
+			a.refuses(t, lax.url, unknown)
+			a.drops(t, lax.url, hosted)
 			body, _ := a.with(object{"tool_choice": nil})
 			status, head, text := send(t, r.url+a.path, body)
 			require.Equal(t, 200, status, text)
@@ -126,17 +134,8 @@ func TestManagedToolChoiceIsCheckedForConversions(t *testing.T) {
 				if k.API().Path() == a.path {
 					return
 				}
-				for _, field := range append(unknown, undeclared(i)...) {
-					body, param := a.with(field)
-					status, _, text := send(t, lax.url+a.path, body)
-					a.wantParam(t, status, text, param)
-				}
-				for _, field := range hosted {
-					body, param := a.with(field)
-					status, head, text := send(t, lax.url+a.path, body)
-					require.Equal(t, 200, status, text)
-					require.Equal(t, param, head.Get("X-Weft-Dropped"))
-				}
+				a.refuses(t, lax.url, append(unknown, undeclared(i)...))
+				a.drops(t, lax.url, hosted)
 			})
 		}
 	}
