@@ -279,13 +279,17 @@ func (m *machine) busy(now time.Time) float64 {
 	return min(0.95, m.booked*math.Exp(-age/minute)/(minute*float64(len(m.workers))))
 }
 
-// book adds ms of prefill to what busy counts.
-func (m *machine) book(ms float64, now time.Time) {
+// book adds the prefill of a ticket, which has ended, to what busy counts. What was only placed has not kept the fleet busy: many
+// requests at one moment go to idle workers as the first of them would alone.
+func (m *machine) book(t *Ticket, now time.Time) {
+	if t.received {
+		return
+	}
 	if age := float64(now.Sub(m.bookedAt)) / 1e6; age > 0 {
 		m.booked *= math.Exp(-age / 60e3)
 		m.bookedAt = now
 	}
-	m.booked += ms
+	m.booked += float64(t.entry.Prefill) / 1e6
 }
 
 // Bounds for the amounts that one request can add to a worker's load, so that sums do not overflow.
@@ -307,10 +311,7 @@ func (m *machine) commit(t *Ticket, e *evaluation, req *Request, now time.Time) 
 	t.worker, t.decision = m.workers[i], e.decision(m.opt.Policy, req)
 	t.turn = m.turn.Load()
 	e.view.Turn = t.turn
-	work := m.reserve(t, &e.view, i, req, now)
-	if req.Role != policy.Decode {
-		m.book(work, now)
-	}
+	m.reserve(t, &e.view, i, req, now)
 	if !t.part {
 		if s, known := m.sessions.put(&req.Intent, t.worker, now); s != nil {
 			m.retire(t, s, known, e, req)
@@ -347,23 +348,22 @@ func adapt(w *policy.Worker, name string) {
 	w.Adapters = w.Adapters[max(0, len(w.Adapters)-maxAdapters):]
 }
 
-// reserve adds the request to the load of v.Workers[i] and returns the estimated time of its prefill in ms.
-func (m *machine) reserve(t *Ticket, v *policy.View, i int, req *Request, now time.Time) (work float64) {
+// reserve adds the request to the load of v.Workers[i].
+func (m *machine) reserve(t *Ticket, v *policy.View, i int, req *Request, now time.Time) {
 	w := m.workers[i]
 	compute, load, cached, _ := v.Estimate(req, i)
 	tokens, output := min(max(0, req.Tokens), maxTokens), min(max(0, req.Intent.ExpectedOutput), maxOutput)
-	work = min(compute+load, maxPrefill)
 	t.tokens = tokens
 	t.received = req.Role == policy.Decode
 	if req.Role == policy.Prefill {
 		output = 0
 	}
-	t.marks(req.Hashes)
-	t.entry.Prefill = time.Duration(work * float64(time.Millisecond))
+	t.mark(req.Hashes, w.ledger.Stride)
+	t.entry.Prefill = time.Duration(min(compute+load, maxPrefill) * float64(time.Millisecond))
 	if t.entry.Tokens = max(0, tokens-cached); t.received {
 		t.entry.Tokens = 0
 	}
-	t.entry.Blocks = max(0, (tokens+output+v.BlockSize-1)/v.BlockSize-len(t.entry.Marks)*ledger.Stride)
+	t.entry.Blocks = max(0, (tokens+output+v.BlockSize-1)/v.BlockSize-len(t.entry.Marks)*w.ledger.Stride)
 	wait := m.view.Workers[i].Load.Wait(now)
 	w.ledger.Reserve(t.entry, now)
 	m.loaded(w)
@@ -375,7 +375,6 @@ func (m *machine) reserve(t *Ticket, v *policy.View, i int, req *Request, now ti
 			t.predicted = m.index.Predict(w.id, req.Hashes, confirmed, until)
 		}
 	}
-	return work
 }
 
 // loaded updates the view after the ledger of a worker has changed.
@@ -403,6 +402,7 @@ func (m *machine) firstToken(t *Ticket, now time.Time) {
 	if t.worker == nil || !t.worker.ledger.FirstToken(t.entry, now) {
 		return
 	}
+	m.book(t, now)
 	m.loaded(t.worker)
 	t.first = now
 	if m.observer != nil {
@@ -413,7 +413,13 @@ func (m *machine) firstToken(t *Ticket, now time.Time) {
 // finish ends a ticket whose response is complete.
 func (m *machine) finish(t *Ticket, now time.Time, cached, output int) {
 	m.prefilled(t, now, -1)
-	if t.worker == nil || !t.worker.ledger.Release(t.entry, now) {
+	if t.worker == nil {
+		return
+	}
+	if t.entry.Prefilling() { // the first token was not reported
+		m.book(t, now)
+	}
+	if !t.worker.ledger.Release(t.entry, now) {
 		return
 	}
 	m.loaded(t.worker)

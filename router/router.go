@@ -11,6 +11,7 @@ import (
 
 	"github.com/weft-go/weft/kvhash/index"
 	"github.com/weft-go/weft/router/internal/learn"
+	"github.com/weft-go/weft/router/internal/ledger"
 	"github.com/weft-go/weft/router/policy"
 )
 
@@ -112,7 +113,7 @@ func (r *Router) AddWorker(key index.Key, role policy.Role, e *Engine) (index.Wo
 		return id, fmt.Errorf("router: add worker %s: already registered", key)
 	}
 	i, _ := slices.BinarySearchFunc(m.workers, id, func(w *worker, id index.WorkerID) int { return cmp.Compare(w.id, id) })
-	w := &worker{id: id, key: key}
+	w := &worker{id: id, key: key, ledger: ledger.Ledger{Stride: m.stride()}}
 	m.workers = slices.Insert(m.workers, i, w)
 	m.view.Workers = slices.Insert(m.view.Workers, i, policy.Worker{ID: id, Key: key, Role: role})
 	m.configure(i, engine)

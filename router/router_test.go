@@ -89,8 +89,8 @@ func TestPredictedPrefix(t *testing.T) {
 	require.Equal(t, 900, b.Decision().Predicted())
 	require.Equal(t, index.Unknown, b.Decision().State())
 	want := []policy.Load{
-		// The first two share 90 blocks, of which 64 are known to be the same.
-		{Pending: 949 * time.Millisecond, Prefills: 2, Tokens: 1050, Blocks: 195 - 64}, {Pending: time.Second, Prefills: 1, Tokens: 1000, Blocks: 100},
+		// The first two share 90 blocks, of which 51 are known to be the same: 512 tokens.
+		{Pending: 949 * time.Millisecond, Prefills: 2, Tokens: 1050, Blocks: 195 - 51}, {Pending: time.Second, Prefills: 1, Tokens: 1000, Blocks: 100},
 	}
 	if d := cmp.Diff(want, loads(r, start)); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
@@ -455,20 +455,24 @@ func TestExplainChangesNothing(t *testing.T) {
 
 // Equal requests at the same time are spread over the whole fleet, although the first worker is predicted to hold the prompt.
 func TestHerd(t *testing.T) {
-	r := router.New(index.New(64, nil), nil)
-	for i := range 64 {
-		_, err := r.AddWorker(index.Key{Instance: "e", DPRank: uint32(i)}, policy.Both, nil)
-		require.NoError(t, err)
-	}
-	tokens := prompt('x', 32_000)
-	req := &router.Request{Hashes: kvhash.Scheme{}.AppendBlocks(nil, tokens, 64, nil), Tokens: len(tokens)}
-	placed := map[index.WorkerID]int{}
-	for range 1000 {
-		placed[place(t, r, req, start).Decision().Worker]++
-	}
-	require.Len(t, placed, 64)
-	for id, n := range placed {
-		require.LessOrEqual(t, n, 20, "worker %d", id)
+	for _, n := range []int{300, 3000, 32_000, 140_000} {
+		for _, e := range []*router.Engine{nil, {Prefill: 0.025, Attention: 2.5e-7, Base: 5}} {
+			r := router.New(index.New(64, nil), nil)
+			for i := range 64 {
+				_, err := r.AddWorker(index.Key{Instance: "e", DPRank: uint32(i)}, policy.Both, e)
+				require.NoError(t, err)
+			}
+			tokens := prompt('x', n)
+			req := &router.Request{Hashes: kvhash.Scheme{}.AppendBlocks(nil, tokens, 64, nil), Tokens: len(tokens)}
+			placed := map[index.WorkerID]int{}
+			for range 1000 {
+				placed[place(t, r, req, start).Decision().Worker]++
+			}
+			require.Len(t, placed, 64, "%d tokens", n)
+			for id, k := range placed {
+				require.LessOrEqual(t, k, 20, "%d tokens, worker %d", n, id)
+			}
+		}
 	}
 }
 

@@ -47,6 +47,7 @@ func (m *machine) prefilled(t *Ticket, now time.Time, cached int) {
 	if p == nil || !p.worker.ledger.FirstToken(p.entry, now) {
 		return
 	}
+	m.book(p, now)
 	p.worker.ledger.Release(p.entry, now)
 	m.loaded(p.worker)
 	if m.observer != nil {

@@ -48,15 +48,21 @@ type Ticket struct {
 	err      error               // why it left the queue without a worker
 }
 
-// marks sets the marks of the ticket's entry.
-func (t *Ticket) marks(hashes []uint64) {
-	n := len(hashes) / ledger.Stride
+// sharing is the number of tokens in units of which requests on a worker share blocks of their prompts in its ledger.
+const sharing = 512
+
+// stride returns the same in blocks.
+func (m *machine) stride() int { return max(1, sharing/m.view.BlockSize) }
+
+// mark sets the marks of the ticket's entry.
+func (t *Ticket) mark(hashes []uint64, stride int) {
+	n := len(hashes) / stride
 	t.entry.Marks = t.few[:0]
 	if n > len(t.few) {
 		t.entry.Marks = make([]uint64, 0, n)
 	}
 	for i := range n {
-		t.entry.Marks = append(t.entry.Marks, hashes[(i+1)*ledger.Stride-1])
+		t.entry.Marks = append(t.entry.Marks, hashes[(i+1)*stride-1])
 	}
 }
 

@@ -104,7 +104,7 @@ type Load struct {
 	// Tokens is the number of prompt tokens that the requests without a first token must compute.
 	Tokens int
 	// Blocks is the number of distinct KV blocks of all requests, prompt and expected output. Blocks that several
-	// requests share count once, except for up to 32 at the end of what they share.
+	// requests share count once, except for up to 512 tokens at the end of what they share.
 	Blocks int
 }
 

@@ -9,16 +9,13 @@ import (
 	"github.com/weft-go/weft/router/policy"
 )
 
-// Stride is the number of blocks between the marks of an [Entry]. Requests share prompt blocks in units of it.
-const Stride = 32
-
 // Entry is one request in a [Ledger]. Set the exported fields, then pass it to [Ledger.Reserve]; do not copy or change it
 // after that.
 type Entry struct {
 	Prefill time.Duration // estimated time of its prefill
 	Tokens  int           // to be computed before the first token
 	Blocks  int           // KV blocks that no other request shares: the end of the prompt, and the expected output
-	Marks   []uint64      // sequence hash of every [Stride]th block of the prompt
+	Marks   []uint64      // sequence hashes of blocks of the prompt, one every [Ledger.Stride] blocks
 
 	period     *Period
 	own        Period // the period that it begins, if it does
@@ -53,6 +50,9 @@ const (
 // Ledger tracks the load of one worker. The zero value is empty and ready for use. A Ledger is not safe for concurrent
 // use.
 type Ledger struct {
+	// Stride is the number of blocks between the marks of entries, which share blocks in units of it. Without marks it has no effect.
+	Stride int
+
 	sum        policy.Load // without Free and Pending
 	marks      map[uint64]int
 	pending    time.Duration
@@ -97,11 +97,11 @@ func (l *Ledger) Reserve(e *Entry, now time.Time) {
 	if l.marks == nil && len(e.Marks) > 0 {
 		l.marks = make(map[uint64]int)
 	}
-	l.sum.Blocks -= Stride * len(l.marks)
+	l.sum.Blocks -= l.Stride * len(l.marks)
 	for _, m := range e.Marks {
 		l.marks[m]++
 	}
-	l.sum.Blocks += Stride * len(l.marks)
+	l.sum.Blocks += l.Stride * len(l.marks)
 }
 
 // FirstToken ends the prefill of e. It reports whether e was waiting for it.
@@ -143,7 +143,7 @@ func (l *Ledger) Release(e *Entry, now time.Time) bool {
 	}
 	e.phase = released
 	l.sum.Blocks -= e.Blocks
-	l.sum.Blocks -= Stride * len(l.marks)
+	l.sum.Blocks -= l.Stride * len(l.marks)
 	for _, m := range e.Marks {
 		if n := l.marks[m]; n > 1 {
 			l.marks[m] = n - 1
@@ -151,7 +151,7 @@ func (l *Ledger) Release(e *Entry, now time.Time) bool {
 			delete(l.marks, m)
 		}
 	}
-	l.sum.Blocks += Stride * len(l.marks)
+	l.sum.Blocks += l.Stride * len(l.marks)
 	return true
 }
 

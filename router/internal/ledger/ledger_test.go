@@ -102,7 +102,7 @@ func TestModel(t *testing.T) {
 			*ledger.Entry
 			decoding, gone bool
 		}
-		var l ledger.Ledger
+		l := ledger.Ledger{Stride: 32}
 		var all []*entry
 		now, since := time.Unix(0, 0), time.Time{}
 		var head *entry
@@ -183,7 +183,7 @@ func TestModel(t *testing.T) {
 					for _, m := range e.Marks {
 						if !marks[m] {
 							marks[m] = true
-							want.Blocks += ledger.Stride
+							want.Blocks += l.Stride
 						}
 					}
 				}
