@@ -82,8 +82,7 @@ func (p *machine) startCall(to int) {
 	}
 	c.schema = p.schemaOf(c.name)
 	switch {
-	case p.opt.NoCalls, p.opt.Output == Native && p.opt.Tool != "" && p.opt.Tool != string(c.name),
-		p.opt.Allow != nil && !slices.Contains(p.opt.Allow, string(c.name)),
+	case p.opt.NoCalls, p.opt.Allow != nil && !slices.Contains(p.opt.Allow, string(c.name)),
 		p.opt.SingleCall && p.complete > 0 && !c.flags.Has(event.InReasoning):
 		c.muted = event.NotAllowed
 	case !known && p.rules.rejectUnknownTools:

@@ -45,7 +45,7 @@ func TestFound(t *testing.T) {
 			parsers.Options{Policy: policyOf("emit_truncated")}},
 		{"qwen3_coder", "<function=run><parameter=cmd>x</parameter>", parsers.Options{Policy: policyOf("emit_truncated")}},
 	} {
-		c.opt.Tool = "run"
+		c.opt.Allow = []string{"run"}
 		verify(t, trial{family: c.family, text: c.text, opt: c.opt}, check)
 	}
 }

@@ -89,7 +89,7 @@ func randomOptions(r *rand.Rand) parsers.Options {
 	}
 	policy := policyOf(text)
 	opt := parsers.Options{
-		Start: parsers.Start(r.IntN(4)), SingleCall: rarely(), NoCalls: rarely(), Policy: policy, Tool: "run",
+		Start: parsers.Start(r.IntN(4)), SingleCall: rarely(), NoCalls: rarely(), Policy: policy, Allow: []string{"run"},
 	}
 	if r.IntN(4) == 0 {
 		opt.Output = parsers.Output(1 + r.IntN(2))

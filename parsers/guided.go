@@ -29,7 +29,7 @@ func (p *machine) beginGuided() bool {
 		if !p.beginCall(i) {
 			return true
 		}
-		p.call.name = append(p.call.name, p.opt.Tool...)
+		p.call.name = append(p.call.name, p.opt.Allow[0]...)
 		p.startCall(i)
 		p.start, p.pos, p.node = i, i, 0
 		p.lex.Reset()

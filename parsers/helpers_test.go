@@ -252,7 +252,7 @@ func (c *goldenCase) option(t testing.TB, word string) {
 	case "guided":
 		c.opt.Output = parsers.GuidedRequired
 		if val != "required" {
-			c.opt.Output, c.opt.Tool = parsers.GuidedNamed, val
+			c.opt.Output, c.opt.Allow = parsers.GuidedNamed, []string{val}
 		}
 	case "single":
 		c.opt.SingleCall = true

@@ -3,7 +3,7 @@
 package parsers
 
 import (
-	"errors"
+	"fmt"
 
 	"github.com/weft-go/weft/parsers/internal/args"
 )
@@ -20,11 +20,8 @@ type Options struct {
 	Start Start
 	// Output reports whether the engine constrains the output to JSON.
 	Output Output
-	// Tool is the tool that a GuidedNamed document calls. With Native output it is the only tool that may be called, if
-	// it is not empty (tool_choice: a named tool): calls to others abort with event.NotAllowed.
-	Tool string
-	// Allow lists the only tools that may be called, if it is not nil (tool_choice: allowed_tools): calls to others abort
-	// with event.NotAllowed. It must not change while the parser is in use.
+	// Allow lists the only tools that may be called, if it is not nil (tool_choice: a named tool, or allowed_tools): calls to
+	// others abort with event.NotAllowed. A GuidedNamed document calls the only one. It must not change while the parser is in use.
 	Allow []string
 	// Channels limits parsing to reasoning or to calls; the zero value is both. It applies to families with tags inside
 	// plain text; if all output is in frames, frames are parsed as usual.
@@ -47,8 +44,8 @@ type Options struct {
 
 // check returns an error if o, which may be nil, is invalid.
 func (o *Options) check() error {
-	if o != nil && o.Output == GuidedNamed && o.Tool == "" {
-		return errors.New("parsers: GuidedNamed requires Options.Tool")
+	if o != nil && o.Output == GuidedNamed && len(o.Allow) != 1 {
+		return fmt.Errorf("parsers: GuidedNamed requires one name in Options.Allow, not %d", len(o.Allow))
 	}
 	return nil
 }
@@ -83,7 +80,7 @@ type Output uint8
 const (
 	Native         Output = iota // the family's own
 	GuidedRequired               // one call object or an array of them; held until complete, all or nothing
-	GuidedNamed                  // the bare arguments object of Options.Tool; streamed
+	GuidedNamed                  // the bare arguments object of the tool in Options.Allow; streamed
 )
 
 // Channels specifies which structure is parsed; the rest stays text.

@@ -139,7 +139,7 @@ func (c *config) record(line []byte) (*job, output) {
 }
 
 func (c *config) prepare(r *record) (*job, error) {
-	opt := parsers.Options{Tool: r.Init.Tool, Policy: c.rules}
+	opt := parsers.Options{Policy: c.rules}
 	for _, t := range r.Tools {
 		opt.Tools = append(opt.Tools, parsers.Tool{Name: t.Function.Name, Schema: t.Function.Parameters})
 	}
@@ -175,8 +175,12 @@ func (c *config) prepare(r *record) (*job, error) {
 	opt.NoCalls = string(r.ToolChoice) == `"none"`
 	opt.SingleCall = r.Parallel != nil && !*r.Parallel
 	var named struct{ Function struct{ Name string } }
-	if opt.Tool == "" && json.Unmarshal(r.ToolChoice, &named) == nil {
-		opt.Tool = named.Function.Name
+	only := r.Init.Tool
+	if only == "" && json.Unmarshal(r.ToolChoice, &named) == nil {
+		only = named.Function.Name
+	}
+	if only != "" {
+		opt.Allow = []string{only}
 	}
 
 	j := &job{}

@@ -86,7 +86,10 @@ func callsOf(t testing.TB, calls []json.RawMessage) []step {
 
 // run parses r, whole and if cut is set byte by byte, which must give the same result.
 func (r *recording) run(t testing.TB, tools []tool, why event.Why, cut bool) outcome {
-	opt := &parsers.Options{Tools: toolsOf(tools), Start: startOf(r.Init.Start), Tool: r.Init.Tool, Prompt: r.Prompt}
+	opt := &parsers.Options{Tools: toolsOf(tools), Start: startOf(r.Init.Start), Prompt: r.Prompt}
+	if r.Init.Tool != "" {
+		opt.Allow = []string{r.Init.Tool}
+	}
 	switch r.Init.Output {
 	case "guided_required":
 		opt.Output = parsers.GuidedRequired

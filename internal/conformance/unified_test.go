@@ -29,7 +29,10 @@ func loadUnified(t *testing.T) map[string][]*unified {
 }
 
 func (r *unified) options() *parsers.Options {
-	opt := &parsers.Options{Tools: toolsOf(r.Tools), Start: startOf(r.Init.Start), Tool: r.Init.Tool}
+	opt := &parsers.Options{Tools: toolsOf(r.Tools), Start: startOf(r.Init.Start)}
+	if r.Init.Tool != "" {
+		opt.Allow = []string{r.Init.Tool}
+	}
 	switch r.Init.Output {
 	case "guided_required":
 		opt.Output = parsers.GuidedRequired

@@ -82,7 +82,7 @@ type DecoderOptions struct {
 	// EngineStops specifies that the engine applies stop strings, stop tokens and limits, and that the caller passes
 	// the finish reason to [Decoder.SetFinish]. The decoder then only hides the tokens that end the turn.
 	EngineStops bool
-	// Parser contains further options of the parser, such as Limits and Policy. NewDecoder sets Tools, Tool, Allow, Prompt,
+	// Parser contains further options of the parser, such as Limits and Policy. NewDecoder sets Tools, Allow, Prompt,
 	// NoCalls, SingleCall, TokenID and Choice. With the zero Policy, it also sets keep_tail if the template prints no
 	// newline between reasoning and its closing tag.
 	Parser parsers.Options
@@ -150,9 +150,7 @@ func (m *Model) NewDecoder(req *block.Request, p *Prompt, opt *DecoderOptions) (
 		declared = declared || t.Kind != block.Hosted
 		po.Tools = append(po.Tools, parsers.Tool{Name: t.ModelName, Schema: t.Schema})
 	}
-	if po.Allow = allowed(req); choice.Mode == block.Required && len(po.Allow) == 1 {
-		po.Tool = po.Allow[0]
-	}
+	po.Allow = allowed(req)
 	po.NoCalls, po.SingleCall = choice.Mode == block.NoTools || !declared, choice.Serial
 	if m.tok != nil {
 		po.TokenID = m.tok.TokenID
