@@ -57,3 +57,17 @@ func BenchmarkAppend(b *testing.B) {
 		}
 	}
 }
+
+func BenchmarkNew(b *testing.B) {
+	for _, name := range []string{"hermes", "qwen3_coder", "harmony"} {
+		b.Run("family="+name, func(b *testing.B) {
+			opt := &parsers.Options{Tools: tools(), TokenID: func(text string) (uint32, bool) { return uint32(len(text)), text != "" }}
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := parsers.New(name, opt); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -96,13 +96,13 @@ func (p *tagged) passes() *plainRun {
 	switch {
 	case p.state == stJSON:
 		if p.json.at == jsonValue && p.json.stream && p.inJSONString() && p.passing() {
-			return &p.runs.json
+			return p.runs.json
 		}
 	case p.state == stCodec && p.passer != nil && p.passing():
 		if t := p.passer.Passes(); t != nil {
 			if t != p.runs.table {
 				p.runs.table = t
-				p.runs.codec.compile(t, oddStop, nil)
+				p.runs.codec.compile(t, oddStop, edge{})
 			}
 			return &p.runs.codec
 		}
@@ -599,7 +599,7 @@ func (c *compiled) compileTags(t *grammar.Tagged, around []marker) *tagSets {
 	if r != nil {
 		c.hasReasoning = true
 		if r.Tail != "" {
-			c.tail = r.Tail[0]
+			c.tail = r.Tail[:1]
 		}
 		if !r.Inline {
 			rOpen, rClose = spelled(roleReasonOpen, r.Open), spelled(roleReasonClose, r.Close)

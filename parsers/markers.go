@@ -4,24 +4,27 @@ package parsers
 
 import (
 	"slices"
+	"sync"
 
 	"github.com/weft-go/weft/parsers/grammar"
 	"github.com/weft-go/weft/parsers/internal/scan"
 )
 
-// compiled is a compiled grammar. It is immutable and shared.
+// compiled is a compiled grammar. It is immutable and shared. Its marker sets compile plain runs when a parser needs them.
 type compiled struct {
 	g            *grammar.Grammar
 	tags         bool   // calls and reasoning are in tags inside plain text: Policy controls white space around them
 	frames       bool   // output may be in frames
 	hasReasoning bool   // the output may begin inside reasoning
-	tail         byte   // structural white space before the end of reasoning; 0 for none
+	tail         string // structural white space before the end of reasoning, one character, or empty
 	before       string // structural white space between text and a block of calls
 
 	text      [4]*markerSet // what ends a run of text, by variant
 	reasoning [4]*markerSet // what ends a run of reasoning, by variant
 	braced    [4]*markerSet // text, with the brace of a call object without a tag; nil where there are none
 	quoted    *markerSet    // the same where tool markup in reasoning is text; nil for layouts without such
+
+	markers []grammar.Marker // of g
 
 	newLayout  func(*machine) layout
 	startAfter func(prompt string) Start // where generation begins after prompt, whose end is not blank
@@ -59,6 +62,7 @@ type markerSet struct {
 	set     *scan.Set
 	markers []marker
 	longest int
+	runs    sync.Map // edge to *plainRun
 }
 
 func newSet(ms ...marker) *markerSet {

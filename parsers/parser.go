@@ -49,6 +49,7 @@ func compile(g *grammar.Grammar) (*compiled, error) {
 	}
 	for _, f := range layouts {
 		if c := f(g); c != nil {
+			c.markers = g.Markers()
 			return c, nil
 		}
 	}
@@ -247,8 +248,8 @@ func newParser(c *compiled, opt *Options) *Parser {
 	p.lim = p.opt.Limits.withDefaults()
 	p.opt.Tools = append([]Tool(nil), p.opt.Tools...)
 	if f := p.opt.TokenID; f != nil {
-		p.ids, p.isID = map[string]uint32{}, map[uint32]bool{}
-		for _, m := range c.g.Markers() {
+		p.ids, p.isID = make(map[string]uint32, len(c.markers)), make(map[uint32]bool, len(c.markers))
+		for _, m := range c.markers {
 			if id, ok := f(m.Text); ok {
 				p.ids[m.Text], p.isID[id] = id, true
 			}
@@ -260,7 +261,7 @@ func newParser(c *compiled, opt *Options) *Parser {
 	}
 	p.textMarkers = p.plainMarkers
 	p.layout = c.newLayout(&p.machine)
-	p.compilePlain()
+	p.setPlain()
 	p.Reset()
 	return p
 }

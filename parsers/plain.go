@@ -5,6 +5,7 @@ package parsers
 import (
 	"bytes"
 	"cmp"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/weft-go/weft/parsers/internal/args"
@@ -38,40 +39,55 @@ const (
 	oddWide                   // it may be the end of a character, or the middle of one
 )
 
-// plainRuns are the plain runs of a parser.
+// plainRuns are the plain runs of a parser. Parsers share all but codec.
 type plainRuns struct {
-	text, reasoning, json, value, codec plainRun
+	text, reasoning, json, value *plainRun
+	codec                        plainRun
 
 	table *[256]bool // that codec is compiled from
 }
 
-// compilePlain compiles the plain runs.
-func (p *machine) compilePlain() {
+// setPlain sets the plain runs.
+func (p *machine) setPlain() {
 	r := &p.runs
-	defer func(was bool) { p.reasoning = was }(p.reasoning)
-	p.reasoning = false
-	r.text.compileSet(p.textMarkers, p.structural)
-	p.reasoning = true
-	r.reasoning.compileSet(p.reasonMarkers, p.structural)
-	r.json.args, r.json.json, r.value.args, r.codec.args = true, true, true, true
-	r.json.compile(nil, oddStop, nil)
+	r.text = p.textMarkers.plain(p.edge(false))
+	r.reasoning = p.reasonMarkers.plain(p.edge(true))
+	r.json, r.codec.args = jsonRun(), true
 	if s := cmp.Or(p.param.all, p.param.set); s != nil {
-		r.value.compileSet(s, func(c byte) bool { return c == '\n' || c == '\r' })
+		r.value = s.plain(edge{last: "\n\r", value: true})
 	}
 }
 
-// compileSet fills the tables for text in which the markers of s are looked for.
-func (r *plainRun) compileSet(s *markerSet, structural func(byte) bool) {
+// jsonRun returns the plain run of strings in JSON arguments.
+var jsonRun = sync.OnceValue(func() *plainRun {
+	r := &plainRun{args: true, json: true}
+	r.compile(nil, oddStop, edge{})
+	return r
+})
+
+// plain returns the plain run in which the markers of s are looked for. It is compiled once for each edge, of which a grammar
+// has a few.
+func (s *markerSet) plain(e edge) *plainRun {
+	r, ok := s.runs.Load(e)
+	if !ok {
+		r, _ = s.runs.LoadOrStore(e, s.compilePlain(e))
+	}
+	return r.(*plainRun)
+}
+
+// compilePlain compiles a plain run.
+func (s *markerSet) compilePlain(e edge) *plainRun {
+	r := &plainRun{args: e.value}
 	starts, mark, ok := s.set.Starts(), oddMark, false
 	if r.second, ok = s.set.Seconds(); !ok {
 		mark = oddStop
 	}
-	r.compile(&starts, mark, structural)
+	r.compile(&starts, mark, e)
+	return r
 }
 
-// compile fills the tables: bytes in starts have the meaning mark, and structural bytes must not be last. Both may be
-// nil.
-func (r *plainRun) compile(starts *[256]bool, mark odd, structural func(byte) bool) {
+// compile fills the tables: bytes in starts, which may be nil, have the meaning mark, and those of e must not be last.
+func (r *plainRun) compile(starts *[256]bool, mark odd, e edge) {
 	n := 0
 	for i := range 256 {
 		c := byte(i)
@@ -89,7 +105,7 @@ func (r *plainRun) compile(starts *[256]bool, mark odd, structural func(byte) bo
 			r.only = c
 			n++
 		}
-		if r.bytes[c] == oddMark || structural != nil && structural(c) {
+		if r.bytes[c] == oddMark || e.has(c) {
 			r.last[c] = oddStop
 		} else if c >= utf8.RuneSelf {
 			r.last[c] = oddWide
@@ -117,17 +133,17 @@ func (p *machine) allowPlain() {
 		}
 		switch {
 		case p.reasoning && p.partKind == event.Reasoning:
-			p.plain = &p.runs.reasoning
+			p.plain = p.runs.reasoning
 		case !p.reasoning && p.partKind == event.Text && !p.hides():
-			p.plain = &p.runs.text
+			p.plain = p.runs.text
 		}
 	case stArgs, stNamed:
 		if p.inJSONString() && p.passing() {
-			p.plain = &p.runs.json
+			p.plain = p.runs.json
 		}
 	case stValue:
 		if p.param.types == args.String && p.param.opened && !p.param.lead && p.passing() {
-			p.plain = &p.runs.value
+			p.plain = p.runs.value
 		}
 	}
 }
@@ -137,7 +153,7 @@ func (p *machine) setTextMarkers(s *markerSet) {
 	if p.textMarkers != s {
 		p.textMarkers = s
 		p.reasoning = false
-		p.runs.text.compileSet(s, p.structural)
+		p.runs.text = s.plain(p.edge(false))
 	}
 }
 

@@ -156,12 +156,27 @@ func (p *machine) unblanked(to int) int {
 }
 
 // structural reports whether c may be white space that belongs to the marker after the run.
-func (p *machine) structural(c byte) bool {
-	if p.reasoning {
-		return c == p.c.tail && c != 0 && !p.rules.keepTail
+func (p *machine) structural(c byte) bool { return p.edge(p.reasoning).has(c) }
+
+// edge returns the edge of a run of reasoning or text.
+func (p *machine) edge(reasoning bool) edge {
+	switch {
+	case !reasoning:
+		return edge{last: p.c.before[:min(1, len(p.c.before))], blanks: p.rules.before == beforeDrop}
+	case p.rules.keepTail:
+		return edge{}
 	}
-	return p.c.before != "" && c == p.c.before[0] || p.rules.before == beforeDrop && blank(c)
+	return edge{last: p.c.tail}
 }
+
+// edge is the white space that may belong to the marker after a run.
+type edge struct {
+	last   string // these bytes
+	blanks bool   // and all blanks
+	value  bool   // the run is the value of a parameter
+}
+
+func (e edge) has(c byte) bool { return strings.IndexByte(e.last, c) >= 0 || e.blanks && blank(c) }
 
 // put emits win[start:to] as kind and moves start.
 func (p *machine) put(kind event.Kind, to int) {

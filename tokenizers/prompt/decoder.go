@@ -146,6 +146,7 @@ func (m *Model) NewDecoder(req *block.Request, p *Prompt, opt *DecoderOptions) (
 		po.Policy = m.policy
 	}
 	choice, declared := req.Params().ToolChoice, p.raw
+	po.Tools = slices.Grow(po.Tools, len(req.Tools()))
 	for _, t := range req.Tools() {
 		declared = declared || t.Kind != block.Hosted
 		po.Tools = append(po.Tools, parsers.Tool{Name: t.ModelName, Schema: t.Schema})
