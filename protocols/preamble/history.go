@@ -3,8 +3,9 @@
 package preamble
 
 import (
-	"encoding/binary"
 	"hash/maphash"
+	"math/bits"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -28,7 +29,16 @@ const (
 	lookAhead = 64   // bytes of a line that determine whether it is a piece
 )
 
-var historySeed = maphash.MakeSeed()
+var (
+	historySeed  = maphash.MakeSeed()
+	seedA, seedB = rand.Uint64(), rand.Uint64()
+)
+
+// mix returns a hash of two numbers. It is faster than maphash.
+func mix(a, b uint64) uint64 {
+	hi, lo := bits.Mul64(a^seedA, b^seedB)
+	return hi ^ lo
+}
 
 // History records the prompt of the last request of a session in at most 64 KiB, so that a server can report where the
 // next prompt diverges without keeping the body. The zero History is empty and ready to use. It is not safe for
@@ -165,9 +175,7 @@ type pieces struct {
 type piece struct {
 	segment, off, n int32
 	kind            kind
-	role            block.Role
-	opens, last     bool // of the turn's first segment; the last one of its segment
-	sum             uint64
+	sum             uint64 // hash of the text, the kind and the role, and of whether it begins a turn or ends a segment
 }
 
 // turn walks over the segments of a turn.
@@ -214,10 +222,7 @@ func (w *walk) segment(g *segment) {
 	text, off := g.text, 0
 	for first := true; first || len(text) > 0; first = false {
 		n := pieceLen(g, off)
-		p := piece{
-			segment: int32(w.index), off: int32(off), n: int32(n), kind: g.kind, role: g.role, opens: g.opens, last: n == len(text),
-			sum: maphash.String(historySeed, text[:n]), // faster than a maphash.Hash
-		}
+		p := piece{segment: int32(w.index), off: int32(off), n: int32(n), kind: g.kind, sum: g.sum(text[:n], n == len(text))}
 		if w.note != nil {
 			w.note.list = append(w.note.list, p)
 		}
@@ -227,19 +232,21 @@ func (w *walk) segment(g *segment) {
 	w.index++
 }
 
+// sum returns the hash of a piece of the segment with the given text. last reports whether it is the last one.
+func (s *segment) sum(text string, last bool) uint64 {
+	rest := uint64(s.kind) | uint64(s.role)<<8
+	if s.opens {
+		rest |= 1 << 16
+	}
+	if last {
+		rest |= 1 << 17
+	}
+	return mix(maphash.String(historySeed, text), rest) // faster than a maphash.Hash
+}
+
 // step walks over one piece of the segment with the given index.
 func (w *walk) step(p *piece, index int) {
-	var head [20]byte
-	binary.LittleEndian.PutUint64(head[:], w.sum)
-	binary.LittleEndian.PutUint64(head[8:], p.sum)
-	head[16], head[17] = byte(p.kind), byte(p.role)
-	if p.opens {
-		head[18] = 1
-	}
-	if p.last {
-		head[19] = 1
-	}
-	w.sum = maphash.Bytes(historySeed, head[:])
+	w.sum = mix(w.sum, p.sum)
 	w.end += int64(p.n)
 	w.kind = p.kind
 	w.mark(index, int(p.off))

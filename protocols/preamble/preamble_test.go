@@ -227,3 +227,31 @@ func TestHistoryAllocs(t *testing.T) {
 		t.Errorf("%.0f allocations, want at most 8", n)
 	}
 }
+
+// TestPieceSums checks that pieces that differ in anything that is in the prompt have different hashes, and that the hash of
+// a prefix depends on their order.
+func TestPieceSums(t *testing.T) {
+	seen := map[uint64]string{}
+	var all []uint64
+	for _, text := range []string{"", "a", "b", "ab"} {
+		for k := range otherSegment + 1 {
+			for role := range block.Role(8) {
+				for i := range 4 {
+					g := segment{kind: k, role: role, opens: i&1 != 0}
+					sum, name := g.sum(text, i&2 != 0), fmt.Sprint(text, k, role, i)
+					require.Empty(t, seen[sum], name)
+					seen[sum] = name
+					all = append(all, sum)
+				}
+			}
+		}
+	}
+	prefixes := map[uint64]bool{}
+	for i, a := range all[:200] {
+		for k, b := range all[:200] {
+			sum := mix(mix(0, a), b)
+			require.False(t, prefixes[sum], "%d %d", i, k)
+			prefixes[sum] = true
+		}
+	}
+}
