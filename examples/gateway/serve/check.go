@@ -69,7 +69,9 @@ func versioned(r *block.Request, version string) error {
 			return apierr.Invalid(name, "The API version %s has no %s: leave it out, or send anthropic-version 2023-06-01.", version, name)
 		}
 	}
-	for _, t := range r.Turns() {
+	turns := r.Turns()
+	for k := range turns {
+		t := &turns[k]
 		for i := range t.Blocks {
 			if b := &t.Blocks[i]; t.Role == block.RoleAssistant && b.Kind == block.Document {
 				return apierr.Invalid(b.At.Path(), "The API version %s has no documents in messages of the assistant.", version)
@@ -84,12 +86,13 @@ func versioned(r *block.Request, version string) error {
 
 // cites reports whether a block of the Messages API has citations, or is a source to be cited.
 func cites(b *block.Block) bool {
-	switch raw := b.Field("citations"); b.Kind {
+	switch b.Kind {
 	case block.Text:
+		raw := b.Field("citations")
 		return len(raw) > 0 && string(raw) != "null" && string(raw) != "[]"
 	case block.Document, block.Citation:
 		var config struct{ Enabled bool }
-		return json.Unmarshal(raw, &config) == nil && config.Enabled
+		return json.Unmarshal(b.Field("citations"), &config) == nil && config.Enabled
 	}
 	return false
 }
@@ -164,8 +167,9 @@ var knownRoles = map[block.API]string{
 // roles returns an error for a message with a role that the API does not define. Omitting the message would change the
 // conversation.
 func roles(r *block.Request) error {
-	for _, t := range r.Turns() {
-		if t.Role == block.RoleUnknown && !isItem(r, &t) {
+	turns := r.Turns()
+	for i := range turns {
+		if t := &turns[i]; t.Role == block.RoleUnknown && !isItem(r, t) {
 			return apierr.Invalid(t.At.Path()+".role", "The role of this message is not known: there are %s.", knownRoles[r.API()])
 		}
 	}
@@ -181,9 +185,10 @@ func isItem(r *block.Request, t *block.Turn) bool {
 // readable returns an error if none of the input items of a request is known: a prompt without them has nothing to respond to.
 func readable(r *block.Request) error {
 	var unknown *block.Block
-	for _, t := range r.Turns() {
-		switch {
-		case t.Role == block.RoleUnknown && isItem(r, &t):
+	turns := r.Turns()
+	for i := range turns {
+		switch t := &turns[i]; {
+		case t.Role == block.RoleUnknown && isItem(r, t):
 			if unknown == nil {
 				unknown = &t.Blocks[0]
 			}
@@ -233,8 +238,10 @@ func stateless(r *block.Request, joined bool) error {
 		return &apierr.Error{Why: event.Invalid, Param: "conversation", Code: apierr.CodeUnsupported,
 			Message: "This server keeps no conversations: send all of it as input."}
 	}
-	for _, t := range r.Turns() {
-		if t.Role != block.RoleUnknown || !isItem(r, &t) {
+	turns := r.Turns()
+	for i := range turns {
+		t := &turns[i]
+		if t.Role != block.RoleUnknown || !isItem(r, t) {
 			continue
 		}
 		if b := &t.Blocks[0]; b.Type == "item_reference" || b.Type == "" {

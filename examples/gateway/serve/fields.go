@@ -114,8 +114,9 @@ func (c *call) ignore() {
 		}
 		c.ignoreIncluded()
 	case block.Messages:
-		for _, t := range c.req.Turns() {
-			if t.Role != block.RoleAssistant { // whose citations are of earlier responses
+		turns := c.req.Turns()
+		for i := range turns {
+			if t := &turns[i]; t.Role != block.RoleAssistant { // whose citations are of earlier responses
 				c.ignored = append(c.ignored, citing(t.Blocks)...)
 			}
 		}
