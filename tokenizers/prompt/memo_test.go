@@ -45,6 +45,10 @@ func sameWithMemo(t require.TestingT, m *prompt.Model, turn *prompt.Turn, api, s
 	require.Equal(t, want.Text, got.Text, body)
 	require.Equal(t, want.Segments, got.Segments, body)
 	require.Equal(t, want.Spans, got.Spans, body)
+	marks, faults := want.Breakpoints(plain)
+	again, faultsAgain := got.Breakpoints(req) // also before Paths finds all positions
+	require.Equal(t, marks, again, body)
+	require.Equal(t, faults, faultsAgain)
 	require.Equal(t, want.Paths(), got.Paths(), body)
 	want.Namespace, got.Namespace = salt, salt
 	require.Equal(t, want.IDs(), got.IDs(), body)
@@ -60,14 +64,57 @@ func sameWithMemo(t require.TestingT, m *prompt.Model, turn *prompt.Turn, api, s
 	if m.Family() != "" && m.Tokenizer() != nil {
 		require.Equal(t, engineBody(t, m, plain, want), engineBody(t, m, req, got))
 	}
-	marks, faults := want.Breakpoints(plain)
-	again, faultsAgain := got.Breakpoints(req)
+	again, faultsAgain = got.Breakpoints(req)
 	require.Equal(t, marks, again, body)
 	require.Equal(t, faults, faultsAgain)
 	for _, k := range []int{len(marks) - 1, 0} { // the last mark, all marks
 		if tok := m.Tokenizer(); tok != nil && k >= 0 {
 			require.Equal(t, want.Tokens(tok, marks[k:], want.IDs()), got.Tokens(tok, marks[k:], got.IDs(), got.Cuts()...), body)
 		}
+	}
+}
+
+// TestMemoBreakpoints compares marks in growing conversations with templates that repeat messages, print them in another order,
+// or print only some.
+func TestMemoBreakpoints(t *testing.T) {
+	for name, source := range map[string]string{
+		"in order":      `{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}`,
+		"backward":      `{% for m in messages | reverse %}<{{ m.role }}>{{ m.content }}{% endfor %}`,
+		"repeats":       `{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}{{ messages[0].content }}{{ messages[1].content }}`,
+		"last first":    `{{ messages[-1].content }}{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}`,
+		"last twice":    `{% for m in messages %}{% if loop.last %}{{ messages[-1].content }}{% endif %}<{{ m.role }}>{{ m.content }}{% endfor %}`,
+		"in pairs":      `{% for m in messages %}{% if loop.index0 % 2 == 0 %}{% if not loop.last %}{{ messages[loop.index0 + 1].content }}{% endif %}<{{ m.role }}>{{ m.content }}{% endif %}{% endfor %}`,
+		"without one":   `{% for m in messages %}{% if loop.index0 != 2 %}<{{ m.role }}>{{ m.content }}{% endif %}{% endfor %}`,
+		"trims":         `{% for m in messages %}<{{ m.role }}>{{ m.content | trim }}{% endfor %}`,
+		"late tools":    `{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}{{ tools }}`,
+		"tools as well": `{{ tools }}{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, err := prompt.New(compiled(source)(t), nil)
+			require.NoError(t, err)
+			mark := `,"cache_control":{"type":"ephemeral"}`
+			for _, at := range []func(i, n int) bool{
+				func(i, n int) bool { return i == n-1 },
+				func(i, n int) bool { return i >= n-3 },
+				func(i, n int) bool { return i%4 == 1 },
+				func(i, n int) bool { return true },
+			} {
+				for _, tools := range []string{"", mark} {
+					memo := prompt.NewMemo(0)
+					for n := 1; n < 9; n++ {
+						body := `{"model":"m","max_tokens":9,"tools":[{"name":"f","input_schema":{}` + tools + `}],"system":"Zqs","messages":[`
+						for i := range n {
+							role, cache := []string{"user", "assistant"}[i%2], ""
+							if at(i, n) {
+								cache = mark
+							}
+							body += fmt.Sprintf(`{"role":%q,"content":[{"type":"text","text":" "},{"type":"text","text":"Zqx%d. \n"%s},{"type":"text","text":"Zqy%d."}]},`, role, i, cache, i)
+						}
+						sameWithMemo(t, m, memo.Turn("", "", ""), "messages", "", "", strings.TrimSuffix(body, ",")+"]}", noon)
+					}
+				}
+			}
+		})
 	}
 }
 

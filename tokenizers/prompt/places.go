@@ -49,8 +49,20 @@ func (p *Prompt) Breakpoints(req *block.Request) ([]Mark, []intent.Fault) {
 	for i := range list {
 		at[i] = markedAt(req, &list[i])
 	}
-	l := p.locator()
-	places := l.lookup(at)
+	if p.values != nil || p.fitted != nil {
+		p.complete()
+	}
+	places := p.lookup(at)
+	first := 0
+	if p.partial { // then end looks at no block before a marked one
+		first = math.MaxInt
+		for _, i := range places {
+			if i >= 0 {
+				first = min(first, max(p.places[i].Message, 0))
+			}
+		}
+	}
+	l := p.locator(first)
 	marks := make([]Mark, 0, len(list))
 	for i, b := range list {
 		m := Mark{Breakpoint: b, Path: at[i].Path()}
@@ -179,7 +191,7 @@ const decodeBlock = 64
 // prints none or several.
 func (p *Prompt) Paths() []string {
 	p.complete()
-	l, places := p.locator(), p.fit()
+	l, places := p.locator(0), p.fit()
 	out := make([]string, len(p.Spans))
 	for i := 0; i < len(places); {
 		n := 1
@@ -222,19 +234,26 @@ func number(s string) (n int, rest string) {
 	return -1, ""
 }
 
+// partOf returns the tool or message with which a path begins, and -1 for the other, and the rest of the path. Both are -1 if
+// it begins with neither.
+func partOf(path string) (tool, message int, rest string) {
+	tool, message = -1, -1
+	if s, ok := strings.CutPrefix(path, "messages["); ok {
+		message, rest = number(s)
+	} else if s, ok := strings.CutPrefix(path, "tools["); ok {
+		tool, rest = number(s)
+	}
+	return tool, message, rest
+}
+
 // elementOf parses a path such as messages[2].tool_calls[0].function.name.
 func elementOf(path string) element {
-	e := element{tool: -1, message: -1, index: -1}
-	if s, ok := strings.CutPrefix(path, "tools["); ok {
-		e.tool, e.rest = number(s)
+	e := element{index: -1}
+	e.tool, e.message, e.rest = partOf(path)
+	if !strings.HasPrefix(path, "messages[") {
 		return e
 	}
-	s, ok := strings.CutPrefix(path, "messages[")
-	if !ok {
-		return e
-	}
-	e.message, s = number(s)
-	s = strings.TrimPrefix(s, ".")
+	s := strings.TrimPrefix(e.rest, ".")
 	end := 0
 	for end < len(s) && s[end] != '.' && s[end] != '[' {
 		end++
@@ -260,8 +279,10 @@ func (p *place) key() key { return key{p.Tool, p.Message, p.Member, p.Index} }
 type locator struct {
 	p        *Prompt
 	fitted   []place // nil if Fit changed nothing and the places of p apply
-	messages []group // the spans of the first printing of each message
+	first    int     // the first message that is looked at
+	messages []group // the spans of the first printing of each message from first on
 	tools    []group
+	skipped  group         // of messages before first
 	others   group         // of messages without a place, which are after those with one
 	spans    map[key][]int // indexes of the spans in these groups, for indexed ones
 	starts   map[key][]int // results of align
@@ -274,10 +295,11 @@ type group struct {
 	indexed  bool
 }
 
-func (p *Prompt) locator() *locator {
-	l := &locator{p: p, spans: make(map[key][]int)}
+// locator returns a locator of places in messages from first on, which is 0 if places in tools are looked for as well. p must be
+// complete if Fit changed messages.
+func (p *Prompt) locator(first int) *locator {
+	l := &locator{p: p, first: first, spans: make(map[key][]int)}
 	if p.values != nil || p.fitted != nil {
-		p.complete()
 		l.fitted = p.fit()
 	}
 	messages, tools := 0, 0
@@ -292,23 +314,24 @@ func (p *Prompt) locator() *locator {
 			messages, tools = max(messages, at.Message+1), max(tools, at.Tool+1)
 		}
 	}
-	l.messages, l.tools = make([]group, messages), make([]group, tools)
+	l.messages, l.tools = make([]group, max(messages-first, 0)), make([]group, tools)
 	at := &l.others
 	var last *group // at; nil for a repetition, after another message or tool, and for what has no place
-	var e element
-	prefix := "" // of the last path: messages[2]
+	prefix := ""    // of the last path: messages[2]
 	tool, message := -1, -1
+	ofTool, ofMessage := -1, -1 // of the last path
 	for i := range p.Spans {
 		s := &p.Spans[i]
 		if prefix == "" || !strings.HasPrefix(s.Path, prefix) {
-			e = elementOf(s.Path)
-			prefix = s.Path[:strings.IndexByte(s.Path, ']')+1]
+			var rest string
+			ofTool, ofMessage, rest = partOf(s.Path)
+			if prefix = ""; ofTool < 0 && ofMessage < 0 {
+				continue
+			}
+			prefix = s.Path[:len(s.Path)-len(rest)]
 		}
-		if e.tool < 0 && e.message < 0 {
-			continue
-		}
-		if e.tool != tool || e.message != message {
-			tool, message = e.tool, e.message
+		if ofTool != tool || ofMessage != message {
+			tool, message = ofTool, ofMessage
 			at = cmp.Or(l.group(tool, message), &l.others)
 			if last = nil; at != &l.others && at.to == 0 {
 				last = at
@@ -330,14 +353,13 @@ func (l *locator) group(tool, message int) *group {
 	switch {
 	case tool >= 0 && tool < len(l.tools):
 		return &l.tools[tool]
-	case tool < 0 && message >= 0 && message < len(l.messages):
-		return &l.messages[message]
+	case tool < 0 && message >= 0 && message < l.first:
+		return &l.skipped
+	case tool < 0 && message >= 0 && message-l.first < len(l.messages):
+		return &l.messages[message-l.first]
 	}
 	return nil
 }
-
-// count returns the number of places.
-func (l *locator) count() int { return len(l.p.places) }
 
 // place returns place number i.
 func (l *locator) place(i int) place {
@@ -348,7 +370,7 @@ func (l *locator) place(i int) place {
 }
 
 // lookup returns the number of the first place of each position, or -1.
-func (l *locator) lookup(list []block.Ref) []int {
+func (p *Prompt) lookup(list []block.Ref) []int {
 	const few = 8
 	out := make([]int, len(list))
 	for i := range out {
@@ -361,8 +383,8 @@ func (l *locator) lookup(list []block.Ref) []int {
 			first[at] = -1
 		}
 	}
-	for n := range l.count() {
-		at := l.p.places[n].At
+	for n := range p.places {
+		at := p.places[n].At
 		if first != nil {
 			if i, ok := first[at]; ok && i < 0 {
 				first[at] = n
@@ -433,7 +455,7 @@ func (l *locator) end(i int) (int, string) {
 	// n is the number of spans that begin before end.
 	n := sort.Search(len(l.p.Spans), func(i int) bool { return l.p.Spans[i].Start >= end })
 	before := func(g group) bool { return g.shown > 0 && int(g.shown) <= n }
-	if before(l.others) || slices.ContainsFunc(l.messages[min(p.Message+1, len(l.messages)):], before) {
+	if before(l.others) || slices.ContainsFunc(l.messages[min(p.Message+1-l.first, len(l.messages)):], before) {
 		return 0, "the template prints the block after later ones"
 	}
 	return end, ""
