@@ -3,6 +3,7 @@
 package preamble
 
 import (
+	"cmp"
 	"hash/maphash"
 	"math/bits"
 	"math/rand/v2"
@@ -15,10 +16,11 @@ import (
 	"github.com/weft-go/weft/protocols/internal/seam"
 )
 
-// Bounds of a history: 2,048 marks of 24 bytes are 48 KiB, the names of 2,048 tools 16 KiB.
+// Bounds of a history: 2,048 marks of 24 bytes are 48 KiB, the names of 2,048 tools 16 KiB, and 512 cuts 8 KiB.
 const (
 	maxMarks = 2048
 	maxTools = 2048
+	maxCuts  = 512
 )
 
 // The pieces into which a segment is split. Tools and system text are split at newlines, and a line that may be a
@@ -40,7 +42,7 @@ func mix(a, b uint64) uint64 {
 	return hi ^ lo
 }
 
-// History records the prompt of the last request of a session in at most 64 KiB, so that a server can report where the
+// History records the prompt of the last request of a session in at most 72 KiB, so that a server can report where the
 // next prompt diverges without keeping the body. The zero History is empty and ready to use. It is not safe for
 // concurrent use.
 //
@@ -51,6 +53,14 @@ type History struct {
 	marks []mark
 	total int64
 	tools []uint64 // hashes of the names of tools, sorted
+	cuts  []cut
+}
+
+// cut is a piece of a tool or of system text, which the next request mostly has too. Before the pieces of each is a cut that
+// identifies it.
+type cut struct {
+	sum uint64 // of the piece, or of what the pieces after it were cut from
+	n   int32  // length of the piece in bytes, or number of those pieces
 }
 
 // mark is the end of a piece of the prompt.
@@ -67,7 +77,7 @@ type mark struct {
 // request.
 //
 // Cost: linear in the request. The text of turns that wire.API.DecodeNext took over from an earlier request is not read
-// again.
+// again, and tools and system text that the previous request had as well are only hashed.
 func (t *History) Next(r *block.Request, o *CompareOptions) Divergence {
 	c := newComparer(o)
 	m, _ := scratches.Get().(*scratch)
@@ -75,7 +85,7 @@ func (t *History) Next(r *block.Request, o *CompareOptions) Divergence {
 		m = new(scratch)
 	}
 	defer m.giveBack()
-	w := walk{old: t.marks, was: -1, part: -1}
+	w := walk{old: t.marks, oldCuts: t.cuts, cuts: m.cuts[:0], was: -1, part: -1}
 	if n := min(len(t.marks)+16, maxMarks); cap(m.marks) < n || cap(m.marks) > 2*n {
 		m.marks = make([]mark, 0, min(n+n/4, maxMarks)) // later requests have more
 	}
@@ -100,12 +110,13 @@ func (t *History) Next(r *block.Request, o *CompareOptions) Divergence {
 	for i := range front {
 		turn(i)
 	}
-	s.out = s.out[:0]
-	s.tools()
-	for i := range s.out {
-		w.segment(&s.out[i])
-		if len(names) < cap(names) {
-			names = append(names, maphash.String(historySeed, s.out[i].name))
+	tools := r.Tools()
+	for i := range tools {
+		if t := &tools[i]; !t.Deferred {
+			w.tool(&s, t)
+			if len(names) < cap(names) {
+				names = append(names, maphash.String(historySeed, cmp.Or(t.ModelName, t.Type)))
+			}
 		}
 	}
 	for i := front; i < len(turns); i++ {
@@ -118,14 +129,15 @@ func (t *History) Next(r *block.Request, o *CompareOptions) Divergence {
 		c.b = segments(r, c.prompt, true)
 	}
 	br := w.result(t, &c, names)
-	m.marks = t.marks
-	t.marks, t.total, t.tools = w.marks, w.end, names
+	m.marks, m.cuts = t.marks, t.cuts
+	t.marks, t.total, t.tools, t.cuts = w.marks, w.end, names, w.cuts
 	return br
 }
 
 // scratch is memory for the segments of one turn and the marks of a prompt.
 type scratch struct {
 	marks  []mark
+	cuts   []cut
 	list   []segment
 	joined []byte
 }
@@ -156,6 +168,9 @@ type walk struct {
 	kind  kind
 	index int     // of the segment
 	note  *pieces // notes the pieces of a turn, if not nil
+
+	oldCuts []cut // those of the next segment with cuts, and so on
+	cuts    []cut
 
 	was     int // the last old mark that matched, or -1
 	part    int // the first old mark that did not match, or -1
@@ -196,7 +211,13 @@ func (w *walk) turn(s *reader, t *block.Turn, o *seam.Origin) {
 	}
 	from := w.index
 	for i := range s.out {
-		w.segment(&s.out[i])
+		g, key := &s.out[i], uint64(0)
+		if o == nil && g.kind == systemSegment {
+			if key = g.sum(g.text, true); w.again(key, g.kind) {
+				continue
+			}
+		}
+		w.segment(g, key)
 	}
 	if w.note != nil {
 		for i := range w.note.list {
@@ -217,8 +238,44 @@ func lasting(list []block.Block) bool {
 	return true
 }
 
-// segment walks over the pieces of a segment.
-func (w *walk) segment(g *segment) {
+// tool walks over the pieces of a tool.
+func (w *walk) tool(s *reader, t *block.Tool) {
+	key := uint64(0)
+	if v := codec.ValueOf(t.At); v.Exists() {
+		if key = mix(maphash.Bytes(historySeed, v.Raw()), 0); w.again(key, toolSegment) {
+			return
+		}
+	}
+	g := s.toolSegment(t)
+	w.segment(&g, key)
+}
+
+// again walks over the pieces of a segment if the previous request had one at this position that was cut from the same, which
+// key identifies.
+func (w *walk) again(key uint64, k kind) bool {
+	if len(w.oldCuts) == 0 {
+		return false
+	}
+	end := 1 + int(w.oldCuts[0].n)
+	list := w.oldCuts[:end]
+	if w.oldCuts = w.oldCuts[end:]; list[0].sum != key {
+		return false
+	}
+	p := piece{kind: k}
+	for _, c := range list[1:] {
+		p.n, p.sum = c.n, c.sum
+		w.step(&p, w.index)
+		p.off += p.n
+	}
+	w.record(list...)
+	w.index++
+	return true
+}
+
+// segment walks over the pieces of a segment. It records them for the next request if key is not 0.
+func (w *walk) segment(g *segment, key uint64) {
+	head := len(w.cuts)
+	recorded := key != 0 && w.record(cut{sum: key})
 	text, off := g.text, 0
 	for first := true; first || len(text) > 0; first = false {
 		n := pieceLen(g, off)
@@ -226,10 +283,30 @@ func (w *walk) segment(g *segment) {
 		if w.note != nil {
 			w.note.list = append(w.note.list, p)
 		}
+		if recorded {
+			if recorded = w.record(cut{p.sum, p.n}); recorded {
+				w.cuts[head].n++
+			} else {
+				w.cuts = w.cuts[:head]
+			}
+		}
 		w.step(&p, w.index)
 		text, off = text[n:], off+n
 	}
 	w.index++
+}
+
+// record adds cuts, unless there are too many.
+func (w *walk) record(list ...cut) bool {
+	n := len(w.cuts) + len(list)
+	if n > maxCuts {
+		return false
+	}
+	if n > cap(w.cuts) {
+		w.cuts = append(make([]cut, 0, min(max(2*n, 64), maxCuts)), w.cuts...)
+	}
+	w.cuts = append(w.cuts, list...)
+	return true
 }
 
 // sum returns the hash of a piece of the segment with the given text. last reports whether it is the last one.

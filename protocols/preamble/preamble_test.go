@@ -5,11 +5,13 @@ package preamble
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/chat"
@@ -254,4 +256,57 @@ func TestPieceSums(t *testing.T) {
 			prefixes[sum] = true
 		}
 	}
+}
+
+// TestHistoryCuts compares a History that recorded earlier requests with one that walks over all of each request, for tools and
+// system text that change in all ways.
+func TestHistoryCuts(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		lines := []string{"You are an agent.\\n", "Current date: 1\\n", "- Platform: linux\\n", strings.Repeat("word ", 60) + "\\n", strings.Repeat("x", 5000), "\u00e9", "gitStatus: clean\\n"}
+		text := func() string {
+			return strings.Join(rapid.SliceOfN(rapid.SampledFrom(lines), 0, 8).Draw(t, "text"), "")
+		}
+		tool := func() string {
+			form := rapid.SampledFrom([]string{
+				`{"name":%q,"description":"%s","input_schema":{}}`, `{"name":%q, "description": "%s", "input_schema": { "type": "object" }}`,
+				`{"name":%q,"description":"%s","input_schema":{},"cache_control":{"type":"ephemeral"}}`, `{"name":%q,"description":"%s","input_schema":{},"defer_loading":true}`,
+			}).Draw(t, "form")
+			return fmt.Sprintf(form, rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "name"), text())
+		}
+		var tools []string
+		for range rapid.IntRange(0, 5).Draw(t, "tools") {
+			tools = append(tools, tool())
+		}
+		system := []string{text(), text()}
+		o := &CompareOptions{Prompt: Prompt{SystemFirst: rapid.Bool().Draw(t, "system first")}}
+		edits := rapid.Bool().Draw(t, "edits")
+		var history, before History
+		for range rapid.IntRange(2, 6).Draw(t, "requests") {
+			at := func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "at") }
+			switch change := rapid.IntRange(0, 5).Draw(t, "change"); {
+			case change == 0:
+				tools = append(tools, tool())
+			case change == 1 && len(tools) > 0:
+				tools = slices.Delete(tools, 0, 1)
+			case change == 2 && len(tools) > 0:
+				tools[at(len(tools))] = tool()
+			case change == 3:
+				system[at(2)] = text()
+			}
+			body := `{"model":"m","max_tokens":9,"tools":[` + strings.Join(tools, ",") + `],"system":[{"type":"text","text":"x-anthropic-billing-header: cc_version=1; cch=2;"},{"type":"text","text":"s` +
+				strings.Join(system, `"},{"type":"text","text":"s`) + `"}],"messages":[{"role":"user","content":"hi"}]}`
+			r, err := messages.Decode([]byte(body), nil)
+			require.NoError(t, err)
+			if edits { // then the turn has no origin
+				require.NoError(t, r.Delete(r.Turns()[0].Blocks[0].At))
+			}
+			before.cuts = nil
+			require.Equal(t, before.Next(r, o), history.Next(r, o), body)
+			require.Equal(t, before.marks, history.marks)
+			require.Equal(t, before.total, history.total)
+			require.Equal(t, before.tools, history.tools)
+			require.True(t, slices.Equal(before.cuts, history.cuts), body)
+			require.LessOrEqual(t, cap(history.cuts), maxCuts)
+		}
+	})
 }

@@ -4,6 +4,7 @@ package preamble
 
 import (
 	"bytes"
+	"cmp"
 	"unsafe"
 
 	"github.com/weft-go/weft/protocols/block"
@@ -89,17 +90,16 @@ func segments(r *block.Request, p Prompt, raw bool) []segment {
 func (s *reader) tools() {
 	tools := s.r.Tools()
 	for i := range tools {
-		t := &tools[i]
-		if t.Deferred {
-			continue
+		if t := &tools[i]; !t.Deferred {
+			s.out = append(s.out, s.toolSegment(t))
 		}
-		g := segment{kind: toolSegment, name: t.ModelName, at: t.At, cache: t.Cache != nil}
-		if g.name == "" {
-			g.name = t.Type
-		}
-		g.text, g.spaced = s.tool(t)
-		s.out = append(s.out, g)
 	}
+}
+
+func (s *reader) toolSegment(t *block.Tool) segment {
+	g := segment{kind: toolSegment, name: cmp.Or(t.ModelName, t.Type), at: t.At, cache: t.Cache != nil}
+	g.text, g.spaced = s.tool(t)
+	return g
 }
 
 // tool returns the text of a tool: its JSON without white space and breakpoints or, for a comparison with another API,

@@ -173,7 +173,7 @@ func (c *call) engineHints(ctx context.Context, e *engine) intent.Out {
 }
 
 const (
-	maxHistories = 1024             // sessions that are remembered, in at most 64 KiB each
+	maxHistories = 1024             // sessions that are remembered, in at most 72 KiB each
 	historyFor   = 10 * time.Minute // after their last request
 )
 
