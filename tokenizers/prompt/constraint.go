@@ -328,8 +328,11 @@ func unknownChoice(api block.API, param string, raw json.RawMessage) error {
 	return unforced(param, fmt.Sprintf("the type %.100q of the tool choice is not known, or belongs to a tool which another server runs", typed.Type))
 }
 
-// tools returns the tools that the model can call, and whether the output must contain a call. A choice that is not known or
-// names a tool that does not exist is an error.
+// strict reports whether the arguments of calls of a tool must follow its schema.
+func strict(t block.Tool) bool { return t.Strict != nil && *t.Strict }
+
+// tools returns the tools that the model can call, and whether the output must contain a call. If it need not and no tool is
+// strict, there are none. A choice that is not known or names a tool that does not exist is an error.
 func (d *demand) tools() (list []block.Tool, required bool, err error) {
 	choice := d.req.Params().ToolChoice
 	param := choiceParam(d.req)
@@ -353,8 +356,11 @@ func (d *demand) tools() (list []block.Tool, required bool, err error) {
 	if choice.Mode == block.NoTools {
 		return nil, false, nil
 	}
+	if required = choice.Mode == block.Required; !required && !slices.ContainsFunc(list, strict) {
+		return nil, false, nil
+	}
 	list = slices.DeleteFunc(slices.Clone(list), func(t block.Tool) bool { return t.Kind == block.Hosted || t.Deferred })
-	if required = choice.Mode == block.Required; required && len(list) == 0 {
+	if required && len(list) == 0 {
 		return nil, false, apierr.Invalid(param, "A call is required, but there is no tool that the model can call.")
 	}
 	return list, required, nil
@@ -373,7 +379,6 @@ func toolsNamed(tools []block.Tool, name string) (list []block.Tool) {
 // strictFormat returns the format of an output that may have calls, if one of the tools is strict, or nil. Free text has all
 // tokens but those of calls and those that end the response, so that reasoning remains as it is.
 func (d *demand) strictFormat(tools []block.Tool) (*format, error) {
-	strict := func(t block.Tool) bool { return t.Strict != nil && *t.Strict }
 	switch {
 	case !slices.ContainsFunc(tools, strict):
 		return nil, nil

@@ -146,8 +146,10 @@ func (m *Model) NewDecoder(req *block.Request, p *Prompt, opt *DecoderOptions) (
 		po.Policy = m.policy
 	}
 	choice, declared := req.Params().ToolChoice, p.raw
-	po.Tools = slices.Grow(po.Tools, len(req.Tools()))
-	for _, t := range req.Tools() {
+	tools := req.Tools()
+	po.Tools = slices.Grow(po.Tools, len(tools))
+	for i := range tools {
+		t := &tools[i]
 		declared = declared || t.Kind != block.Hosted
 		po.Tools = append(po.Tools, parsers.Tool{Name: t.ModelName, Schema: t.Schema})
 	}
