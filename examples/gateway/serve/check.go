@@ -100,10 +100,13 @@ func cites(b *block.Block) bool {
 // citing returns the paths of the citations in blocks.
 func citing(list []block.Block) (paths []string) {
 	for i := range list {
-		if cites(&list[i]) {
-			paths = append(paths, list[i].At.Path()+".citations")
+		b := &list[i]
+		if cites(b) {
+			paths = append(paths, b.At.Path()+".citations")
 		}
-		paths = append(paths, citing(list[i].Content)...)
+		if len(b.Content) > 0 {
+			paths = append(paths, citing(b.Content)...)
+		}
 	}
 	return paths
 }
