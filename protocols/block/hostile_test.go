@@ -83,7 +83,7 @@ func TestHostile(t *testing.T) {
 				r, err := a.decode(body, &tt.lim)
 				runtime.ReadMemStats(&after)
 				spent := after.TotalAlloc - before.TotalAlloc
-				// The index takes 28 bytes per value, at most twice that while it grows, and the same for names.
+				// The index takes 24 bytes per value, at most twice that while it grows, and the same for names.
 				values := min(len(body), max(1<<20, tt.lim.Depth))
 				require.Less(t, spent, uint64(4*len(body)+120*values+1<<20), "bytes allocated for %d bytes", len(body))
 				if tt.limit == "" {

@@ -143,7 +143,7 @@ func (g *guide) field(l *level, name []byte) int32 {
 		}
 		m := l.next
 		l.next = nodes[m].next
-		if n := &nodes[m]; string(g.doc.body[n.keyOff:n.keyEnd]) == string(name) {
+		if string(g.doc.name(&nodes[m])) == string(name) {
 			return m
 		}
 	}
@@ -241,8 +241,7 @@ func (g *guide) take(d *Doc, from, to, shift int32, key name, parent int32) {
 			n.off += shift
 			n.end += shift
 			if n.flags&flagMember != 0 {
-				n.keyOff += shift
-				n.keyEnd += shift
+				n.key += shift
 			}
 			n.next += move
 			n.parent += move
@@ -251,7 +250,7 @@ func (g *guide) take(d *Doc, from, to, shift int32, key name, parent int32) {
 	const ofName = flagMember | flagKeyEscaped
 	for k := at; k < int32(len(d.nodes)); k = d.nodes[k].next {
 		n := &d.nodes[k]
-		n.parent, n.keyOff, n.keyEnd = parent, key.off, key.end
+		n.parent, n.key, n.keyLen = parent, key.off, key.len()
 		n.flags = n.flags&^ofName | key.flags&ofName
 		key.off++
 	}

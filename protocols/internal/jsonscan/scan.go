@@ -3,6 +3,7 @@
 package jsonscan
 
 import (
+	"bytes"
 	"hash/maphash"
 	"math"
 )
@@ -41,16 +42,20 @@ func (k Kind) String() string {
 	return "nothing"
 }
 
-// node is one value of a document. 0 <= off < end <= len(body); in objects, 0 < keyOff <= keyEnd < off. parent < the
-// node's own index < next.
+// node is one value of a document. 0 <= off < end <= len(body); in objects, 0 < key <= key+keyLen < off. parent < the
+// node's own index < next. A conversation has thousands of nodes, which are copied for each request, so they are small.
 type node struct {
-	off, end       int32 // the value
-	keyOff, keyEnd int32 // in objects: the name without its quotes; in arrays: the index, and 0
-	next           int32 // the first node after this one's subtree
-	parent         int32 // the array or object that contains it, 0 for the root
-	kind           Kind
-	flags          uint8
+	off, end int32  // the value
+	key      int32  // in objects: where the name begins, after its quote; in arrays: the index
+	next     int32  // the first node after this one's subtree
+	parent   int32  // the array or object that contains it, 0 for the root
+	keyLen   uint16 // in objects: length of the name without its quotes; longKey: at least that
+	kind     Kind
+	flags    uint8
 }
+
+// longKey is the length from which that of a name is not stored.
+const longKey = math.MaxUint16
 
 const (
 	flagEscaped    = 1 << iota // the string has a backslash
@@ -358,8 +363,20 @@ member:
 
 // name is the name of a field, or the index of an element, and the flags of its value.
 type name struct {
-	off, end int32 // as in node
+	off, end int32 // in objects: the name without its quotes; in arrays: the index, and 0
 	flags    uint8
+}
+
+// len returns the length of the name as a node has it.
+func (k name) len() uint16 { return uint16(max(0, min(k.end-k.off, longKey))) }
+
+// name returns the name of a field, without its quotes.
+func (d *Doc) name(n *node) []byte {
+	end := n.key + int32(n.keyLen)
+	if n.keyLen == longKey {
+		end = int32(bytes.LastIndexByte(d.body[:n.off], '"')) // only a colon and white space follow it
+	}
+	return d.body[n.key:end]
 }
 
 // add appends a node. It doubles the capacity when full, which costs less in total than the smaller steps of append. It
@@ -372,7 +389,7 @@ func (d *Doc) add(key name, kind Kind, off, end int, in *frame, limit int) {
 	d.nodes = d.nodes[:k+1]
 	n := &d.nodes[k]
 	n.off, n.end = int32(off), int32(end)
-	n.keyOff, n.keyEnd = key.off, key.end
+	n.key, n.keyLen = key.off, key.len()
 	n.next, n.parent = int32(k+1), 0
 	if in != nil {
 		n.parent = in.node

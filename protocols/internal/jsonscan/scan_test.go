@@ -3,9 +3,11 @@
 package jsonscan
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -111,6 +113,35 @@ func TestManyKeys(t *testing.T) {
 	_, err = Scan([]byte(b.String()+`,"\u006b777":0}}`), testLimits)
 	require.Equal(t, Duplicate, err.(*Error).Kind)
 	require.Equal(t, "o.k777", err.(*Error).Path)
+}
+
+// TestLongNames reads names around the length from which nodes do not store it, before white space and after other names.
+func TestLongNames(t *testing.T) {
+	for _, n := range []int{0, 1, longKey - 1, longKey, longKey + 1, 3 * longKey} {
+		for _, end := range []string{"", `\"`, `:`} {
+			name := strings.Repeat("x", n) + end
+			want := strings.ReplaceAll(name, `\`, "")
+			body := []byte(`[{"y":"a","` + name + "\" \n:\t \"b\",\"" + name + `z":{"c":1}}]`)
+			d, err := Scan(body, testLimits)
+			require.NoError(t, err)
+			moved, err := Scan(bytes.Replace(body, []byte("a"), []byte("abc"), 1), testLimits)
+			require.NoError(t, err)
+			next, _, err := ScanNext(moved, body, testLimits)
+			require.NoError(t, err)
+			require.True(t, slices.Equal(d.nodes, next.nodes))
+			for _, d := range []*Doc{d, next} {
+				o := d.Root().First()
+				v := o.Get(want)
+				require.Equal(t, `"b"`, v.RawStr(), n)
+				require.True(t, v.Key() == want && v.KeyIs(want) && !v.KeyIs(want+"z"))
+				require.True(t, o.Get(want+"z").Key() == want+"z" && !o.Get(want+"zz").Exists() && !o.Get("q"+want).Exists())
+				require.Equal(t, "1", o.Get(want+"z").Get("c").RawStr())
+				e := NewEdits(d)
+				e.Delete(o, v)
+				require.Equal(t, `[{"y":"a","`+name+`z":{"c":1}}]`, string(e.Append(nil)))
+			}
+		}
+	}
 }
 
 // TestDepth checks that depth uses no stack.

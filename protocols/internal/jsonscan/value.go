@@ -53,7 +53,7 @@ func (v Value) Span() (off, end int) {
 func (v Value) outer() (off, end int) {
 	n := &v.d.nodes[v.i]
 	if n.flags&flagMember != 0 {
-		return int(n.keyOff) - 1, int(n.end)
+		return int(n.key) - 1, int(n.end)
 	}
 	return int(n.off), int(n.end)
 }
@@ -99,7 +99,7 @@ func (v Value) KeyIs(name string) bool {
 	if n.flags&flagMember == 0 {
 		return false
 	}
-	raw := v.d.body[n.keyOff:n.keyEnd]
+	raw := v.d.name(n)
 	if n.flags&flagKeyEscaped == 0 {
 		return string(raw) == name
 	}
@@ -115,7 +115,7 @@ func (v Value) Key() string {
 	if n.flags&flagMember == 0 {
 		return ""
 	}
-	raw := v.d.body[n.keyOff:n.keyEnd]
+	raw := v.d.name(n)
 	if n.flags&flagKeyEscaped == 0 {
 		return view(raw)
 	}
@@ -132,7 +132,7 @@ func (v Value) Get(name string) Value {
 	for i, end := v.i+1, nodes[v.i].next; i < end; i = nodes[i].next {
 		n := &nodes[i]
 		if n.flags&flagKeyEscaped == 0 {
-			if int(n.keyEnd-n.keyOff) == len(name) && string(v.d.body[n.keyOff:n.keyEnd]) == name {
+			if int(n.keyLen) == min(len(name), longKey) && string(v.d.name(n)) == name {
 				return Value{v.d, i}
 			}
 		} else if (Value{v.d, i}).KeyIs(name) {
@@ -232,7 +232,7 @@ func (v Value) Path() string {
 		if n := &v.d.nodes[up[k]]; n.flags&flagMember != 0 {
 			path = AppendPathKey(path, []byte(Value{v.d, up[k]}.Key()))
 		} else {
-			path = AppendPathIndex(path, int(n.keyOff))
+			path = AppendPathIndex(path, int(n.key))
 		}
 	}
 	return string(path)
