@@ -164,7 +164,9 @@ func (r *Request) loseFields(lose lossFunc) {
 			report(r.view.Tools[i].lost)
 		}
 		for i := range r.view.Turns {
-			report(r.view.Turns[i].lost)
+			if lost := r.view.Turns[i].lost; lost != nil {
+				report(*lost)
+			}
 		}
 		return
 	}

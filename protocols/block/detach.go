@@ -112,7 +112,10 @@ func (d *detacher) namespaces(old, tools []Tool) {
 func (d *detacher) turn(old *Turn) Turn {
 	t := old.clone()
 	t.At = d.r.newRef()
-	d.r.loseTurn(old, keep(&t.lost))
+	var lost []Loss
+	if d.r.loseTurn(old, keep(&lost)); lost != nil {
+		t.lost = &lost
+	}
 	t.Blocks = d.blocks(&t, old.Blocks)
 	d.messages(&t, old.Blocks)
 	first, last := valueOf(old.At), lastOf(old.At)

@@ -14,14 +14,15 @@ import (
 type Turn struct {
 	Role   Role
 	Kind   TurnKind // set by the request that contains the turn
+	Form   Form     // spelling in the body
 	Blocks []Block
 	ID     string // ID of the message; Responses only
 	Name   string // name of the participant; Chat only
-	Form   Form   // spelling in the body
 	At     Ref    // position in the request; zero if not read from one
 
-	rest *residue // detached requests only
-	lost []Loss   // losses of any conversion
+	// Detached requests only. Conversations have many turns, which are copied, so they are small.
+	rest *residue
+	lost *[]Loss // losses of any conversion; nil if there are none
 }
 
 // Form is the spelling of a turn, or of the content of a tool result, if the API has several: a string or an array, a
