@@ -345,7 +345,7 @@ func (rt *render) jsonNum(n num) string {
 func (rt *render) jsonStr(w *sbuf, s *Str, st *jsonStyle, or func(*Origin) *Origin) {
 	first, last := s.src, s.src
 	if s.segs != nil {
-		first, last = s.segs[0].src, s.segs[len(s.segs)-1].src
+		first, last = s.segs[0].Origin, s.segs[len(s.segs)-1].Origin
 	}
 	w.add(`"`, or(first))
 	s.pieces(func(t string, src *Origin) {

@@ -365,15 +365,20 @@ func (rt *render) replayed(at int, gens []Range, sets []dependency, steps, alloc
 func (rt *render) printAgain(at, size int) {
 	segs, text, end := rt.before.segs, rt.before.text.String(), at+size
 	i := sort.Search(len(segs), func(i int) bool { return segs[i].End > at })
-	same := rt.out.base != "" && rt.out.size() == at // the text is base[at:end]
+	if at < end && rt.out.base != "" && rt.out.size() == at { // the text is base[at:end]
+		rt.out.same = min(segs[i].End, end)
+		rt.out.mark(segs[i].Origin)
+		if at = rt.out.same; at < end { // later segments differ from the one before in their origin
+			i++
+			n := sort.Search(len(segs)-i, func(k int) bool { return segs[i+k].End >= end })
+			rt.out.same = end
+			rt.out.segs = append(append(rt.out.segs, segs[i:i+n]...), Segment{end, segs[i+n].Origin})
+		}
+		return
+	}
 	for ; at < end; i++ {
 		to := min(segs[i].End, end)
-		if same {
-			rt.out.same = to
-			rt.out.mark(segs[i].Origin)
-		} else {
-			rt.out.add(text[at:to], segs[i].Origin)
-		}
+		rt.out.add(text[at:to], segs[i].Origin)
 		at = to
 	}
 }

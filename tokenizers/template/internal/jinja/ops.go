@@ -226,7 +226,7 @@ func reprStr(w *sbuf, s *Str, or func(*Origin) *Origin) {
 	}
 	first := s.src
 	if s.segs != nil {
-		first = s.segs[0].src
+		first = s.segs[0].Origin
 	}
 	w.add(q, or(first))
 	last := first
@@ -649,13 +649,13 @@ func (rt *render) join(a, b *Str) *Str {
 		return out
 	}
 	n := len(a.segs) + len(b.segs) + 2
-	segs := make([]seg, 0, n)
+	segs := make([]Segment, 0, n)
 	put := func(end int, src *Origin) {
-		if k := len(segs) - 1; k >= 0 && segs[k].src == src {
-			segs[k].end = end
+		if k := len(segs) - 1; k >= 0 && segs[k].Origin == src {
+			segs[k].End = end
 			return
 		}
-		segs = append(segs, seg{end, src})
+		segs = append(segs, Segment{end, src})
 	}
 	if a.segs == nil {
 		put(len(a.s), a.src)
@@ -666,7 +666,7 @@ func (rt *render) join(a, b *Str) *Str {
 		put(len(out.s), b.src)
 	} else {
 		for _, g := range b.segs {
-			put(len(a.s)+g.end, g.src)
+			put(len(a.s)+g.End, g.Origin)
 		}
 	}
 	rt.charge(16 * len(segs))

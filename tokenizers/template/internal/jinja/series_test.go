@@ -106,7 +106,7 @@ func TestSeries(t *testing.T) {
 		for seed := range rounds {
 			r := rand.New(rand.NewPCG(uint64(seed), 1))
 			h := newHistory()
-			memos := []*Memo{nil}
+			memos, segs := []*Memo{nil}, [][]Segment{nil}
 			for step := range 70 {
 				h.change(r)
 				in := Input{Vars: []Var{{"messages", h.messages(t)}}, Now: time.Now}
@@ -125,7 +125,12 @@ func TestSeries(t *testing.T) {
 				if got.Text != want.Text || !slices.Equal(got.Segs, want.Segs) || !slices.Equal(got.Generations, want.Generations) {
 					t.Fatalf("%s, seed %d, step %d: got\n%q\n%v\nwant\n%q\n%v", name, seed, step, got.Text, got.Segs, want.Text, want.Segs)
 				}
-				memos = append(memos, got.Memo)
+				memos, segs = append(memos, got.Memo), append(segs, slices.Clone(got.Segs))
+			}
+			for i, m := range memos[1:] {
+				if !slices.Equal(m.segs, segs[i+1]) {
+					t.Fatalf("%s, seed %d: output %d was changed by a later one", name, seed, i)
+				}
 			}
 		}
 	}

@@ -126,14 +126,16 @@ func (t *Template) Render(in Input) (out *Output, err error) {
 	}
 	rt.out, _ = outputs.Get().(*sbuf)
 	if rt.out == nil {
-		rt.out = &sbuf{b: make([]byte, 0, 4096), segs: make([]seg, 0, 64)}
+		rt.out = &sbuf{b: make([]byte, 0, 4096), segs: make([]Segment, 0, 64)}
 	}
 	rt.out.rt = rt
 	rt.main = rt.out
+	var pooled []Segment // the list of rt.out, if it has another
 	if in.Remember {
 		rt.memo, rt.before = new(Memo), in.Memo
 		if rt.before != nil {
 			rt.out.base = rt.before.text.String()
+			pooled, rt.out.segs = rt.out.segs, make([]Segment, 0, len(rt.before.segs)+moreSegs) // the output keeps them
 		}
 	}
 	defer func() {
@@ -157,9 +159,10 @@ func (t *Template) Render(in Input) (out *Output, err error) {
 	} else {
 		out.Text = string(rt.out.b)
 	}
-	out.Segs = make([]Segment, len(rt.out.segs))
-	for i, s := range rt.out.segs {
-		out.Segs[i] = Segment{s.end, s.src}
+	if w := rt.out; pooled != nil && cap(w.segs) <= len(w.segs)*9/8+moreSegs {
+		out.Segs, w.segs = w.segs, pooled
+	} else {
+		out.Segs = slices.Clone(w.segs)
 	}
 	if rt.memo != nil {
 		rt.memo.segs = out.Segs
@@ -171,6 +174,9 @@ func (t *Template) Render(in Input) (out *Output, err error) {
 	}
 	return out, nil
 }
+
+// moreSegs is the number of segments for which there is room after those of an earlier rendering.
+const moreSegs = 32
 
 // outputs has the buffers of earlier renderings, of at most maxOutput bytes each.
 var outputs sync.Pool

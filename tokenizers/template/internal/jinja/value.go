@@ -74,18 +74,12 @@ func (o *Origin) appendPath(b []byte) []byte {
 	return append(b, o.key...)
 }
 
-// seg reports where the bytes of a text up to end come from; they begin where the segment before ends.
-type seg struct {
-	end int
-	src *Origin
-}
-
 // Str is a string with provenance.
 type Str struct {
 	s    string
-	src  *Origin // of all of it, if segs is nil
-	segs []seg   // else: in order, the last one ends at len(s)
-	html bool    // Markup of Python's markupsafe: adding plain text to it escapes that
+	src  *Origin   // of all of it, if segs is nil
+	segs []Segment // else: in order, the last one ends at len(s)
+	html bool      // Markup of Python's markupsafe: adding plain text to it escapes that
 
 	written bool // it is JSON that a model wrote
 }
@@ -101,8 +95,8 @@ func (s *Str) Source() *Origin {
 		return s.src
 	}
 	for _, g := range s.segs {
-		if g.src != nil {
-			return g.src
+		if g.Origin != nil {
+			return g.Origin
 		}
 	}
 	return nil
@@ -120,17 +114,17 @@ func (s *Str) slice(lo, hi int) *Str {
 	if s.segs != nil {
 		out.src = nil
 		i := s.segAt(lo)
-		if s.segs[i].end >= hi {
-			out.src = s.segs[i].src
+		if s.segs[i].End >= hi {
+			out.src = s.segs[i].Origin
 			return out
 		}
 		for ; ; i++ {
 			g := s.segs[i]
-			if g.end >= hi {
-				out.segs = append(out.segs, seg{hi - lo, g.src})
+			if g.End >= hi {
+				out.segs = append(out.segs, Segment{hi - lo, g.Origin})
 				break
 			}
-			out.segs = append(out.segs, seg{g.end - lo, g.src})
+			out.segs = append(out.segs, Segment{g.End - lo, g.Origin})
 		}
 	}
 	return out
@@ -141,7 +135,7 @@ func (s *Str) segAt(i int) int {
 	lo, hi := 0, len(s.segs)
 	for lo < hi {
 		m := (lo + hi) / 2
-		if s.segs[m].end <= i {
+		if s.segs[m].End <= i {
 			lo = m + 1
 		} else {
 			hi = m
@@ -174,7 +168,7 @@ func (s *Str) marked() *Str {
 type sbuf struct {
 	rt   *render
 	b    []byte
-	segs []seg
+	segs []Segment
 
 	base string // "" once the text differs from it
 	same int
@@ -216,11 +210,11 @@ func (w *sbuf) follow(s string) {
 
 // mark sets the source of the bytes after the last segment.
 func (w *sbuf) mark(src *Origin) {
-	if k := len(w.segs) - 1; k >= 0 && w.segs[k].src == src {
-		w.segs[k].end = w.size()
+	if k := len(w.segs) - 1; k >= 0 && w.segs[k].Origin == src {
+		w.segs[k].End = w.size()
 		return
 	}
-	w.segs = append(w.segs, seg{w.size(), src})
+	w.segs = append(w.segs, Segment{w.size(), src})
 }
 
 func (w *sbuf) addStr(s *Str) {
@@ -230,8 +224,8 @@ func (w *sbuf) addStr(s *Str) {
 	}
 	from := 0
 	for _, g := range s.segs {
-		w.add(s.s[from:g.end], g.src)
-		from = g.end
+		w.add(s.s[from:g.End], g.Origin)
+		from = g.End
 	}
 }
 
@@ -244,8 +238,8 @@ func (w *sbuf) addSlice(s *Str, lo, hi int) {
 		return
 	}
 	for i := s.segAt(lo); lo < hi; i++ {
-		end := min(s.segs[i].end, hi)
-		w.add(s.s[lo:end], s.segs[i].src)
+		end := min(s.segs[i].End, hi)
+		w.add(s.s[lo:end], s.segs[i].Origin)
 		lo = end
 	}
 }
@@ -258,9 +252,9 @@ func (w *sbuf) str() *Str {
 	switch len(w.segs) {
 	case 0:
 	case 1:
-		out.s, out.src = string(w.b), w.segs[0].src
+		out.s, out.src = string(w.b), w.segs[0].Origin
 	default:
-		out.s, out.segs = string(w.b), append([]seg(nil), w.segs...)
+		out.s, out.segs = string(w.b), append([]Segment(nil), w.segs...)
 	}
 	if cap(w.b) <= 1<<16 && len(rt.free) < 16 {
 		w.b, w.segs = w.b[:0], w.segs[:0]
@@ -277,8 +271,8 @@ func (s *Str) pieces(f func(text string, src *Origin)) {
 	}
 	from := 0
 	for _, g := range s.segs {
-		f(s.s[from:g.end], g.src)
-		from = g.end
+		f(s.s[from:g.End], g.Origin)
+		from = g.End
 	}
 }
 
