@@ -41,8 +41,7 @@ type loopMemo struct {
 // placed is a record and the position of its text in the output; without a record, there is none.
 type placed struct {
 	*record
-	at    int
-	stale bool // the turn was run again, although its element was the same
+	at int
 }
 
 // record is one turn of a loop. Its text and the sources of that are in the outputs that have it.
@@ -154,12 +153,15 @@ func (m *loopMemo) get(i int) placed {
 	return m.records[i]
 }
 
-// put adds the current turn of l, over element i of the list.
-func (m *loopMemo) put(i int, r placed, l *loop) {
+// put adds the current turn of l, over element i of the list. again is set if the turn was run again although its element
+// was the same: it is likely to be stale next time too, and a series with it, so it joins none.
+func (m *loopMemo) put(i int, r placed, l *loop, again bool) {
 	m.room(i + 1)
 	m.repeats = m.repeats || m.records[i].record != nil
 	m.records[i] = r
-	m.extend(i, r, l.index0)
+	if !again {
+		m.extend(i, r, l.index0)
+	}
 }
 
 // room makes room for n records.
@@ -189,7 +191,7 @@ func (rt *render) turn(s *forStmt, l *loop, v Value, before, next *loopMemo, sta
 			at := rt.out.size()
 			rt.printAgain(r.at, r.size)
 			rt.replayed(at, r.gens, r.sets, r.steps, r.alloc, r.pos)
-			next.put(i, placed{record: r.record, at: at}, l)
+			next.put(i, placed{r.record, at}, l, false)
 			return r.end
 		}
 		again = true
@@ -219,7 +221,7 @@ func (rt *render) turn(s *forStmt, l *loop, v Value, before, next *loopMemo, sta
 	for _, g := range rt.gens[gens:] {
 		r.gens = append(r.gens, Range{g.Start - start, g.End - start})
 	}
-	next.put(i, placed{r, start, again}, l)
+	next.put(i, placed{r, start}, l, again)
 	return end
 }
 

@@ -93,10 +93,9 @@ func (m *loopMemo) extend(i int, p placed, position int) {
 	}
 }
 
-// joins reports whether a turn may be a part of a series. One that was stale last time is likely to be stale again, and
-// the series with it.
+// joins reports whether a turn may be a part of a series.
 func (p *placed) joins() bool {
-	if p.stale || p.end == ctlBreak {
+	if p.end == ctlBreak {
 		return false
 	}
 	for k := range p.read {

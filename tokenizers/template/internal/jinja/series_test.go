@@ -184,3 +184,27 @@ func TestSeriesLarge(t *testing.T) {
 		memo = out.Memo
 	}
 }
+
+// TestSeriesStale checks that turns that were run again although their elements are the same are in no series, until they
+// have been replayed once.
+func TestSeriesStale(t *testing.T) {
+	tpl, err := Compile("t", `{% for m in messages %}{{ m.content }}{{ x }}{% endfor %}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := newHistory()
+	for range 3 {
+		h.text = append(h.text, `{"role":"user","content":"question"}`)
+	}
+	messages := h.messages(t)
+	var memo *Memo
+	for i, step := range []struct{ x, series int }{{1, 1}, {2, 0}, {2, 1}, {2, 1}, {3, 0}} {
+		out, err := tpl.Render(Input{Vars: []Var{{"messages", messages}, {"x", int64(step.x)}}, Remember: true, Memo: memo})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if memo = out.Memo; len(memo.loops[0].series) != step.series {
+			t.Fatalf("rendering %d has %d series, want %d", i, len(memo.loops[0].series), step.series)
+		}
+	}
+}
