@@ -231,7 +231,7 @@ func (g *guide) take(d *Doc, from, to, shift int32, key name, parent int32) {
 	if n := int(to - from); cap(d.nodes)-len(d.nodes) < n {
 		// What follows is likely to have as many nodes as in the earlier document.
 		more := len(g.doc.nodes) - int(to) + 16 + max(0, len(d.body)-len(g.doc.body))/64
-		d.nodes = slices.Grow(d.nodes, n+more)
+		d.nodes = append(uncleared(len(d.nodes)+n+more), d.nodes...)
 	}
 	d.nodes = append(d.nodes, g.doc.nodes[from:to]...)
 	list, move := d.nodes[at:], at-from

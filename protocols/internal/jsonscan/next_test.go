@@ -260,3 +260,28 @@ func FuzzScanNext(f *testing.F) {
 		}
 	})
 }
+
+// TestUncleared checks that documents in memory that held other data are as in cleared memory.
+func TestUncleared(t *testing.T) {
+	for n := 1; n < 100_000; n = n*3 + 1 {
+		dirty := uncleared(n)
+		if len(dirty) != 0 || cap(dirty) < n || cap(dirty) > n+n/4+512 {
+			t.Fatalf("%d nodes: length %d and capacity %d", n, len(dirty), cap(dirty))
+		}
+		dirty = dirty[:cap(dirty)]
+		for i := range dirty {
+			dirty[i] = node{-1, -1, -1, -1, -1, longKey, Object, 0xff}
+		}
+		body := []byte("[" + strings.Repeat(`{"a":["b",1]},`, n/4) + "0]")
+		want, err := Scan(body, testLimits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := &Doc{body: body, nodes: dirty[:0], depth: testLimits.Depth}
+		s := scanner{body: body}
+		if err := s.run(d, testLimits); err != nil || !slices.Equal(d.nodes, want.nodes) {
+			t.Fatalf("%d nodes: %v\n%s", n, err, cmp.Diff(want.nodes, d.nodes, cmp.AllowUnexported(node{})))
+		}
+		sameScan(t, want, bytes.Replace(body, []byte("0]"), []byte(`"x",[{"a":"y"}]]`), 1), testLimits)
+	}
+}
