@@ -86,7 +86,7 @@ func (s *markerSet) compilePlain(e edge) *plainRun {
 	return r
 }
 
-// compile fills the tables: bytes in starts, which may be nil, have the meaning mark, and those of e must not be last.
+// compile fills the tables: bytes in starts, which may be nil, have the meaning mark, and no byte of e may be the last one.
 func (r *plainRun) compile(starts *[256]bool, mark odd, e edge) {
 	n := 0
 	for i := range 256 {

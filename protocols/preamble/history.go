@@ -169,7 +169,7 @@ type walk struct {
 	index int     // of the segment
 	note  *pieces // notes the pieces of a turn, if not nil
 
-	oldCuts []cut // those of the next segment with cuts, and so on
+	oldCuts []cut // of the next segment with cuts, and so on
 	cuts    []cut
 
 	was     int // the last old mark that matched, or -1

@@ -56,7 +56,7 @@ type node struct {
 	flags    uint8
 }
 
-// longKey is the length from which that of a name is not stored.
+// longKey is the length of names from which it is not stored.
 const longKey = math.MaxUint16
 
 const (

@@ -175,7 +175,7 @@ func (t *Template) Render(in Input) (out *Output, err error) {
 	return out, nil
 }
 
-// moreSegs is the number of segments for which there is room after those of an earlier rendering.
+// moreSegs is the number of segments for which there is room after the segments of an earlier rendering.
 const moreSegs = 32
 
 // outputs has the buffers of earlier renderings, of at most maxOutput bytes each.
