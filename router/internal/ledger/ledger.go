@@ -15,8 +15,9 @@ type Entry struct {
 	Prefill time.Duration // estimated time of its prefill
 	Tokens  int           // to be computed before the first token
 	Blocks  int           // KV blocks that no other request shares: the end of the prompt, and the expected output
-	Marks   []uint64      // sequence hashes of blocks of the prompt, one every [Ledger.Stride] blocks
+	Marks   []uint64      // sequence hashes of blocks of the prompt, one every [Ledger.Stride] blocks; read by Reserve only
 
+	shared     *prefix
 	period     *Period
 	own        Period // the period that it begins, if it does
 	phase      phase
@@ -54,7 +55,7 @@ type Ledger struct {
 	Stride int
 
 	sum        policy.Load // without Free and Pending
-	marks      map[uint64]int
+	marks      prefixes
 	pending    time.Duration
 	head, tail *Entry    // line of prefills, in order of Reserve
 	since      time.Time // when head came to the head
@@ -94,14 +95,9 @@ func (l *Ledger) Reserve(e *Entry, now time.Time) {
 	l.sum.Prefills++
 	l.sum.Tokens += e.Tokens
 	l.sum.Blocks += e.Blocks
-	if l.marks == nil && len(e.Marks) > 0 {
-		l.marks = make(map[uint64]int)
-	}
-	l.sum.Blocks -= l.Stride * len(l.marks)
-	for _, m := range e.Marks {
-		l.marks[m]++
-	}
-	l.sum.Blocks += l.Stride * len(l.marks)
+	l.sum.Blocks -= l.Stride * l.marks.distinct
+	e.shared = l.marks.add(e.Marks)
+	l.sum.Blocks += l.Stride * l.marks.distinct
 }
 
 // FirstToken ends the prefill of e. It reports whether e was waiting for it.
@@ -143,15 +139,10 @@ func (l *Ledger) Release(e *Entry, now time.Time) bool {
 	}
 	e.phase = released
 	l.sum.Blocks -= e.Blocks
-	l.sum.Blocks -= l.Stride * len(l.marks)
-	for _, m := range e.Marks {
-		if n := l.marks[m]; n > 1 {
-			l.marks[m] = n - 1
-		} else {
-			delete(l.marks, m)
-		}
-	}
-	l.sum.Blocks += l.Stride * len(l.marks)
+	l.sum.Blocks -= l.Stride * l.marks.distinct
+	l.marks.remove(e.shared)
+	l.sum.Blocks += l.Stride * l.marks.distinct
+	e.shared = nil
 	return true
 }
 

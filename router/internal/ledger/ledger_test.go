@@ -136,9 +136,10 @@ func TestModel(t *testing.T) {
 					Tokens:  rapid.IntRange(0, 10).Draw(t, "tokens"),
 					Blocks:  rapid.IntRange(0, 10).Draw(t, "blocks"),
 				}}
-				prompt := rapid.Uint64Range(1, 3).Draw(t, "prompt")
-				for i := range rapid.Uint64Range(0, 3).Draw(t, "marks") {
-					e.Marks = append(e.Marks, 10*prompt+i)
+				mark := uint64(0) // of what is before it, as sequence hashes are
+				for _, next := range rapid.SliceOfN(rapid.Uint64Range(1, 2), 0, 6).Draw(t, "marks") {
+					mark = 3*mark + next
+					e.Marks = append(e.Marks, mark)
 				}
 				l.Reserve(e.Entry, now)
 				all = append(all, e)
