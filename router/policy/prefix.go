@@ -18,7 +18,7 @@ type placements struct {
 	running map[uint64]placedPrompt
 }
 
-// placed is what a worker is assumed to hold.
+// placed contains the blocks that a worker is assumed to hold.
 type placed struct {
 	byHash map[uint64]int32
 	blocks []placedBlock // blocks[0] is both ends of the list of those that are held, most recently used first

@@ -400,7 +400,7 @@ func (d *Doc) add(key name, kind Kind, off, end int, in *frame, limit int) {
 }
 
 // uncleared returns an empty slice with room for at least n nodes, where n is positive. Unlike make, it does not clear the
-// memory: whoever appends a node writes all of it, and nodes have no pointers.
+// memory: all fields of a node are written when it is appended, and nodes have no pointers.
 func uncleared(n int) []node {
 	const size = int(unsafe.Sizeof(node{}))
 	var b strings.Builder

@@ -82,7 +82,7 @@ func (t *prefixes) remove(p *prefix) {
 	}
 }
 
-// maxUnused limits the memory that is kept for later edges. Those of 100,000 tokens have 1.6 KB.
+// maxUnused limits the memory that is kept for later edges. An edge of 100,000 tokens has 1.6 KB.
 const maxUnused = 8
 
 // common returns the number of equal elements at the beginnings of a and b.
