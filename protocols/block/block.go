@@ -98,7 +98,8 @@ func (r Ref) Span() (off, end int) {
 	if last := r.end(); last > r.node {
 		_, end = r.doc.At(int(last)).Span()
 	}
-	return off, end
+	_, add, _ := r.doc.Place()
+	return off + add, end + add
 }
 
 // Path returns the position as errors spell it, for example messages[3].content[1]. It walks the values before the

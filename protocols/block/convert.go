@@ -199,6 +199,7 @@ func (r *Request) loseTool(t *Tool, lose lossFunc) {
 
 func (r *Request) loseTurn(t *Turn, lose lossFunc) {
 	known, in := members[r.API()], modeledIn[r.API()]
+	t = r.localTurn(t)
 	first, last := valueOf(t.At), lastOf(t.At)
 	if first.Kind() == jsonscan.Object {
 		for v, list := first, first.Parent(); v.Exists(); v = list.Next(v) {

@@ -110,6 +110,7 @@ func (d *detacher) namespaces(old, tools []Tool) {
 }
 
 func (d *detacher) turn(old *Turn) Turn {
+	old = d.r.localTurn(old)
 	t := old.clone()
 	t.At = d.r.newRef()
 	var lost []Loss

@@ -31,7 +31,8 @@ func (r *Request) Set(at Ref, b Block) error {
 	if r.doc == nil {
 		err = r.fits(p.turn, []Block{b})
 	} else {
-		exact, err = r.dialect.Set(r.editor(), p.turn, &old, &b)
+		p := r.local(p)
+		exact, err = r.dialect.Set(r.editor(), p.turn, &p.list[p.i], &b)
 	}
 	if err != nil {
 		return err
@@ -86,6 +87,7 @@ func (r *Request) insert(p spot, list []Block) error {
 		return nil
 	}
 	if r.doc != nil {
+		p := r.local(p)
 		err := r.dialect.Insert(r.editor(), p.turn, p.holder, p.i, list)
 		if err == nil {
 			r.changed(false)
@@ -113,6 +115,7 @@ func (r *Request) Delete(at Ref) error {
 	}
 	exact := true
 	if r.doc != nil {
+		p := r.local(p)
 		if exact, err = r.dialect.Delete(r.editor(), p.turn, p.holder, p.i); err != nil {
 			return err
 		}
@@ -137,7 +140,7 @@ func (r *Request) InsertTurn(i int, t Turn) error {
 		return noTurn(i)
 	}
 	if r.doc != nil {
-		err := r.dialect.InsertTurn(r.editor(), r.view.Turns, i, &t)
+		err := r.dialect.InsertTurn(r.editor(), r.localTurns(i), i, &t)
 		if err == nil {
 			r.changed(false)
 		}
@@ -170,7 +173,7 @@ func (r *Request) deleteTurn(i int) error {
 	exact := true
 	if r.doc != nil {
 		var err error
-		if exact, err = r.dialect.DeleteTurn(r.editor(), &r.view.Turns[i]); err != nil {
+		if exact, err = r.dialect.DeleteTurn(r.editor(), r.localTurn(&r.view.Turns[i])); err != nil {
 			return err
 		}
 	}
@@ -283,31 +286,85 @@ func (r *Request) findBlock(at Ref) (spot, error) {
 
 // find looks up a position. The position of a turn is that after its last block.
 func (r *Request) find(at Ref) (spot, error) {
-	if at != (Ref{}) && at.doc == r.doc {
-		if r.hold.where == nil && r.hold.searches < fewSearches {
-			r.hold.searches++
-			for ti := range r.view.Turns {
-				if p, ok := r.findTurn(ti, at); ok {
-					return p, nil
-				}
-			}
-			return spot{}, noBlock()
-		}
-		if r.hold.where == nil {
-			r.hold.where = make(map[int32]int32, 2*len(r.view.Turns))
-			for ti := range r.view.Turns {
-				t := &r.view.Turns[ti]
-				r.hold.where[t.At.node] = int32(ti)
-				r.index(t.Blocks, int32(ti))
-			}
-		}
-		if ti, ok := r.hold.where[at.node]; ok {
-			if p, ok := r.findTurn(int(ti), at); ok {
-				return p, nil
-			}
+	if at != (Ref{}) && (at.doc != nil) == (r.doc != nil) {
+		if p, ok := r.search(at); ok {
+			return p, nil
 		}
 	}
 	return spot{}, noBlock()
+}
+
+// search is find, without a check of the position's request.
+func (r *Request) search(at Ref) (spot, bool) {
+	if r.hold.where == nil && r.hold.searches < fewSearches {
+		r.hold.searches++
+		for ti := range r.view.Turns {
+			if p, ok := r.findTurn(ti, at); ok {
+				return p, true
+			}
+		}
+		return spot{}, false
+	}
+	if r.hold.where == nil {
+		r.hold.where = make(map[int32]int32, 2*len(r.view.Turns))
+		for ti := range r.view.Turns {
+			t := &r.view.Turns[ti]
+			r.hold.where[t.At.node] = int32(ti)
+			r.index(t.Blocks, int32(ti))
+		}
+	}
+	if ti, ok := r.hold.where[at.in(r.doc).node]; ok {
+		return r.findTurn(int(ti), at)
+	}
+	return spot{}, false
+}
+
+// local returns a spot of a request with a body for the dialect: positions refer to its document and not to a part.
+func (r *Request) local(p spot) spot {
+	t := r.localTurn(p.turn)
+	if t == p.turn {
+		return p
+	}
+	p.turn, p.list = t, t.Blocks
+	if p.holder != nil {
+		p.holder = holder(t.Blocks, p.holder.At.in(r.doc))
+		p.list = p.holder.Content
+	}
+	return p
+}
+
+// localTurn returns a turn for the dialect.
+func (r *Request) localTurn(t *Turn) *Turn {
+	if !slices.ContainsFunc(t.Blocks, func(b Block) bool { return b.At.apart() }) {
+		return t
+	}
+	own := *t
+	own.Blocks = inDocument(t.Blocks, r.doc)
+	return &own
+}
+
+// localTurns returns turns for the dialect, which looks at the first one and those next to number i.
+func (r *Request) localTurns(i int) []Turn {
+	turns := slices.Clone(r.view.Turns)
+	for _, k := range [...]int{0, i - 1, i} {
+		if k >= 0 && k < len(turns) {
+			turns[k] = *r.localTurn(&turns[k])
+		}
+	}
+	return turns
+}
+
+// holder returns the block with the given position, or nil.
+func holder(list []Block, at Ref) *Block {
+	for i := range list {
+		if list[i].At == at {
+			return &list[i]
+		}
+		if h := holder(list[i].Content, at); h != nil {
+			return h
+		}
+	}
+	return nil
 }
 
 // findTurn is find within turn number ti.
@@ -327,7 +384,7 @@ const fewSearches = 4
 // index records the turn number of each block's position.
 func (r *Request) index(list []Block, turn int32) {
 	for i := range list {
-		r.hold.where[list[i].At.node] = turn
+		r.hold.where[list[i].At.in(r.doc).node] = turn
 		r.index(list[i].Content, turn)
 	}
 }

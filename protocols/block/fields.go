@@ -42,16 +42,17 @@ import (
 //	              ec_transfer_params nvext
 func (r *Request) Field(path ...string) []byte { return r.value(path).Raw() }
 
-// Fields returns an iterator over the names and the raw JSON of the fields of the body, or of the object at a path in it, with edits
-// applied, in their order. There are none in a request that was built. A detached request has those that Field finds.
-func (r *Request) Fields(path ...string) iter.Seq2[string, []byte] {
-	return func(yield func(string, []byte) bool) {
+// Fields returns an iterator over the names of the fields of the body, or of the object at a path in it, with edits applied, in their
+// order, and functions that return their raw JSON: a long conversation may have to be joined first, see [Request.Body].
+// There are none in a request that was built. A detached request has those that Field finds.
+func (r *Request) Fields(path ...string) iter.Seq2[string, func() []byte] {
+	return func(yield func(string, func() []byte) bool) {
 		root := r.value(path)
 		if root.Kind() != jsonscan.Object {
 			return
 		}
 		for v := root.First(); v.Exists(); v = root.Next(v) {
-			if !yield(v.Key(), v.Raw()) {
+			if !yield(v.Key(), v.Raw) {
 				return
 			}
 		}

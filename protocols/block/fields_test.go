@@ -295,8 +295,8 @@ func TestFieldsOfObject(t *testing.T) {
 	r, err := responses.Decode([]byte(`{"model":"m","input":"x","text":{"verbosity":"low","a\u0062":[1]},"include":["a"],"store":false}`), nil)
 	require.NoError(t, err)
 	read := func(path ...string) (list []string) {
-		for name, value := range r.Fields(path...) {
-			list = append(list, name+"="+string(value))
+		for name, raw := range r.Fields(path...) {
+			list = append(list, name+"="+string(raw()))
 		}
 		return list
 	}

@@ -3,13 +3,18 @@
 package block
 
 import (
+	"slices"
+
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
 	"github.com/weft-go/weft/protocols/internal/seam"
 )
 
 // This file decodes a request with the help of an earlier one. The document of the new body has copies of the nodes of
-// values that are the same in both bodies, and knows which. The readers of the APIs ask for the turns and tools that
-// were read from those values and move them to the new document.
+// values that are the same in both bodies, and knows which. It also has their bytes in the memory of the earlier document. The
+// readers of the APIs ask for the turns and tools that were read from those values and move them to the new document.
+//
+// Most turns of a conversation have the same position in each request. Their blocks need not be moved, because the positions of
+// blocks refer to a small document that contains only their turn.
 
 // decoded is the result of decoding a body: its document and the parts of the view that later requests may repeat.
 type decoded struct {
@@ -19,7 +24,7 @@ type decoded struct {
 	seam.Decoding
 }
 
-// decodeNext is decode for the API of prev. It reports false if prev was not decoded, or was detached.
+// decodeNext is decode for the API of prev, and copies what it keeps of body. It reports false if prev was not decoded, or was detached.
 func decodeNext(prev *Request, body []byte, lim *Limits) (*Request, bool, error) {
 	if prev == nil || prev.first.doc == nil {
 		return nil, false, nil
@@ -30,6 +35,71 @@ func decodeNext(prev *Request, body []byte, lim *Limits) (*Request, bool, error)
 	}
 	r.first = decoded{r.doc, r.view.Turns, r.view.Tools, r.view.Decoding}
 	return r, true, nil
+}
+
+// settle gives the blocks of a turn that was read from doc positions in a part of it, so that the turn of a later request may have
+// the same blocks.
+func (t *Turn) settle(doc *jsonscan.Doc, parts *jsonscan.Parts) {
+	first, last := valueOf(t.At), lastOf(t.At)
+	from, to := first.Index(), last.End()
+	if !within(t.Blocks, doc, from, to) {
+		t.Blocks = inDocument(t.Blocks, doc)
+		return
+	}
+	p := parts.Of(first, last)
+	for i := range t.Blocks {
+		t.Blocks[i].place(p, from)
+	}
+}
+
+// within reports whether the positions of blocks are in the range [from, to) of a document's values.
+func within(list []Block, doc *jsonscan.Doc, from, to int) bool {
+	for i := range list {
+		at := list[i].At.in(doc)
+		if at.doc != doc || int(at.node) < from || int(at.last) >= to || !within(list[i].Content, doc, from, to) {
+			return false
+		}
+	}
+	return true
+}
+
+// place gives a block a position in part, which begins with the value at index from.
+func (b *Block) place(part *jsonscan.Doc, from int) {
+	if b.At.apart() {
+		b.Content = slices.Clone(b.Content) // an earlier request has it, too
+	}
+	at := b.At.in(nil)
+	b.At = Ref{doc: part, node: at.node - int32(from), last: at.last - int32(from)}
+	for i := range b.Content {
+		b.Content[i].place(part, from)
+	}
+}
+
+// inDocument returns a copy of blocks with positions in the document and not in parts of it.
+func inDocument(list []Block, doc *jsonscan.Doc) []Block {
+	out := slices.Clone(list)
+	for i := range out {
+		out[i].At, out[i].Content = out[i].At.in(doc), inDocument(out[i].Content, doc)
+	}
+	return out
+}
+
+// apart reports whether a position is in a part of a document.
+func (r Ref) apart() bool {
+	if r.doc == nil {
+		return false
+	}
+	_, _, ok := r.doc.Place()
+	return ok
+}
+
+// in returns the position of a block in doc, if it is in a part of that.
+func (r Ref) in(doc *jsonscan.Doc) Ref {
+	if !r.apart() {
+		return r
+	}
+	index, _, _ := r.doc.Place()
+	return Ref{doc: doc, node: r.node + int32(index), last: r.last + int32(index)}
 }
 
 // mover moves what was read from a value of an earlier document to the copy of that value.
@@ -43,14 +113,23 @@ func (m *mover) ref(at Ref) Ref {
 	if at.doc == nil {
 		return at
 	}
+	at = at.in(m.now)
 	return Ref{doc: m.now, node: int32(m.copy.Index(int(at.node))), last: int32(m.copy.Index(int(at.end())))}
 }
 
 func moveTurn(t *Turn, now *jsonscan.Doc, c *jsonscan.Copy, room func(n int) []Block) Turn {
 	m := mover{now, c, room}
-	return Turn{Role: t.Role, Blocks: m.blocks(t.Blocks), ID: c.Text(t.ID), Name: c.Text(t.Name), Form: t.Form, At: m.ref(t.At)}
+	out := *t
+	out.At = m.ref(t.At)
+	if c.Moved() || len(t.Blocks) > 0 && !t.Blocks[0].At.apart() {
+		out.Blocks = m.blocks(t.Blocks)
+	} else {
+		out.Blocks = slices.Clip(t.Blocks)
+	}
+	return out
 }
 
+// blocks moves a list of blocks. Their texts remain where they are.
 func (m *mover) blocks(list []Block) []Block {
 	if list == nil {
 		return nil
@@ -65,67 +144,52 @@ func (m *mover) blocks(list []Block) []Block {
 // block sets to, which is zero, to the moved block b. It writes only what is there: few fields of a block are, and a
 // write of a pointer is expensive while garbage is collected. Decoded blocks have no residue.
 func (m *mover) block(to, b *Block) {
-	c := m.copy
 	to.Kind, to.Form, to.At = b.Kind, b.Form, m.ref(b.At)
 	to.Summary, to.Redacted, to.Custom, to.Server, to.IsError = b.Summary, b.Redacted, b.Custom, b.Server, b.IsError
 	if b.Type != "" {
-		to.Type = c.Text(b.Type)
+		to.Type = b.Type
 	}
 	if b.ID != "" {
-		to.ID = c.Text(b.ID)
+		to.ID = b.ID
 	}
 	if b.Text != "" {
-		to.Text = c.Text(b.Text)
+		to.Text = b.Text
 	}
 	if b.Signature != "" {
-		to.Signature = c.Text(b.Signature)
+		to.Signature = b.Signature
 	}
 	if b.Encrypted != "" {
-		to.Encrypted = c.Text(b.Encrypted)
+		to.Encrypted = b.Encrypted
 	}
 	if b.CallID != "" {
-		to.CallID = c.Text(b.CallID)
+		to.CallID = b.CallID
 	}
 	if b.Name != "" {
-		to.Name = c.Text(b.Name)
+		to.Name = b.Name
 	}
 	if b.Namespace != "" {
-		to.Namespace = c.Text(b.Namespace)
+		to.Namespace = b.Namespace
 	}
 	if b.Args != "" {
-		to.Args = c.Text(b.Args)
+		to.Args = b.Args
 	}
 	if b.JSON != nil {
-		to.JSON = c.Raw(b.JSON)
+		to.JSON = b.JSON
 	}
 	if b.Content != nil {
 		to.Content = m.blocks(b.Content)
 	}
-	if x := b.Media; x != nil {
-		to.Media = &Media{
-			MIME: c.Text(x.MIME), URL: c.Text(x.URL), Data: c.Text(x.Data), FileID: c.Text(x.FileID), Name: c.Text(x.Name), Detail: c.Text(x.Detail),
-		}
+	if b.Media != nil {
+		to.Media = b.Media
 	}
 	if b.Cache != nil {
-		to.Cache = moveCache(b.Cache, c)
+		to.Cache = b.Cache
 	}
-}
-
-func moveCache(x *Cache, c *jsonscan.Copy) *Cache {
-	return &Cache{Type: c.Text(x.Type), TTL: c.Text(x.TTL), Scope: c.Text(x.Scope)}
 }
 
 func moveTool(t *Tool, now *jsonscan.Doc, c *jsonscan.Copy) Tool {
 	m := mover{now: now, copy: c}
-	out := Tool{
-		Kind: t.Kind, Name: c.Text(t.Name), Namespace: c.Text(t.Namespace), Description: c.Text(t.Description),
-		Schema: c.Raw(t.Schema), Format: c.Raw(t.Format), Strict: t.Strict, Deferred: t.Deferred, Type: c.Text(t.Type), At: m.ref(t.At),
-	}
-	if t.JSON != nil {
-		out.JSON = c.Raw(t.JSON)
-	}
-	if t.Cache != nil {
-		out.Cache = moveCache(t.Cache, c)
-	}
+	out := *t
+	out.At = m.ref(t.At)
 	return out
 }

@@ -40,10 +40,18 @@ type Request struct {
 }
 
 // load replaces the body and everything read from it. It takes over what the body has in common with the one that was
-// decoded first.
+// decoded first. Without that, the request takes ownership of body.
 func (r *Request) load(body []byte) error {
 	l := r.limits
-	doc, copies, err := jsonscan.ScanNext(r.first.doc, body, jsonscan.Limits{Bytes: l.Body, Depth: l.Depth, Values: l.Values, Opaque: opaque})
+	lim := jsonscan.Limits{Bytes: l.Body, Depth: l.Depth, Values: l.Values, Opaque: opaque}
+	var doc *jsonscan.Doc
+	var copies *jsonscan.Copies
+	var err error
+	if r.first.doc == nil {
+		doc, err = jsonscan.Scan(body, lim)
+	} else {
+		doc, copies, err = jsonscan.ScanNext(r.first.doc, body, lim)
+	}
 	if err != nil {
 		return scanError(err)
 	}
@@ -57,20 +65,33 @@ func (r *Request) load(body []byte) error {
 	}
 	r.doc, r.edits, r.dirty, r.err, r.view = doc, nil, false, nil, view
 	r.hold = hold{turns: true, marked: true}
-	for i := range r.view.Turns {
-		r.view.Turns[i].At.last = ^r.view.Turns[i].At.end()
-	}
-	markTurns(r.view.Turns)
+	r.settle()
+	markTurns(r.view.Turns, r.view.Shared)
 	nameTools(r.view.Tools)
 	r.hold.turns = false
 	return nil
+}
+
+// settle completes the turns that were just read.
+func (r *Request) settle() {
+	turns, shared := r.view.Turns, r.view.Shared
+	fresh := len(turns) - shared
+	parts := r.doc.Parts(fresh+min(shared, 1), r.doc.Values()*fresh/max(len(turns), 1)) // system text may have moved
+	for i := range turns {
+		t := &turns[i]
+		t.At.last = ^t.At.end()
+		if n := len(t.Blocks); n == 0 || t.Blocks[n-1].At.doc != r.doc {
+			continue
+		}
+		t.settle(r.doc, &parts)
+	}
 }
 
 // derive recomputes the kinds of turns and the names of tools, which depend on the whole view. The tools of a request
 // with a body change only with the body.
 func (r *Request) derive() {
 	r.hold.marked = true
-	markTurns(r.mine())
+	markTurns(r.mine(), 0)
 	if r.doc == nil {
 		nameTools(r.view.Tools)
 	}
@@ -165,7 +186,7 @@ func (r *Request) fresh() {
 	}
 	r.dirty = false
 	edits := r.edits
-	if err := r.load(edits.Append(make([]byte, 0, len(r.doc.Body())+256))); err != nil {
+	if err := r.load(edits.Append(make([]byte, 0, r.doc.Size()+256))); err != nil {
 		r.err = err // AppendBody returns it; the view remains unchanged
 	}
 }
@@ -190,12 +211,22 @@ func (r *Request) API() API {
 }
 
 // Body returns the body as last parsed, without pending edits, or nil for a built or detached request. The caller must
-// not modify it.
+// not modify it. A request that was decoded with the help of an earlier one has its body in pieces, some of them in the earlier one's
+// memory: the first call joins them, and the copy takes memory as long as the request. [Request.AppendBody] copies the pieces.
 func (r *Request) Body() []byte {
 	if r.doc == nil {
 		return nil
 	}
 	return r.doc.Body()
+}
+
+// Common returns the number of bytes at the beginning of body with which the body that the request was decoded from begins as
+// well and, of the rest, the number of bytes at the end with which both end. Both are 0 for a built request.
+func (r *Request) Common(body []byte) (front, end int) {
+	if r.first.doc == nil {
+		return 0, 0
+	}
+	return r.first.doc.Common(body)
 }
 
 // Turns returns the conversation in order, including system text. The slice belongs to the request: modify a copy of a
@@ -248,14 +279,14 @@ func (r *Request) AppendBody(dst []byte) ([]byte, error) {
 	case r.doc == nil:
 		return dst, &Error{Kind: Unsupported, Offset: -1, Msg: "a built request has no API"}
 	case r.edits == nil:
-		return append(dst, r.doc.Body()...), r.err
+		return r.doc.Append(dst), r.err
 	}
 	r.fresh() // parsing checks edits that the view does not include yet
 	switch {
 	case r.err != nil:
 		return dst, r.err
 	case r.edits == nil:
-		return append(dst, r.doc.Body()...), nil
+		return r.doc.Append(dst), nil
 	}
 	return r.edits.Append(dst), nil
 }

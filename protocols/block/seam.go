@@ -27,6 +27,7 @@ func init() {
 		MoveTurn:     moveTurn,
 		MoveTool:     moveTool,
 		Convert:      convert,
+		Doc:          func(r *Request) *jsonscan.Doc { return r.doc },
 		Ref:          refOf,
 		Value:        valueOf,
 		Last:         lastOf,
@@ -106,8 +107,8 @@ const maxMarkPaths = 4096
 // exist if the fields of the block hold all of them.
 func (r *Request) blockMarks(t *Turn, b *Block) jsonscan.Value {
 	switch {
-	case b.At.doc != nil && b.At.doc == r.doc:
-		v := valueOf(b.At)
+	case b.At.doc != nil && (b.At.doc == r.doc || t.At.doc == r.doc && b.At.apart()):
+		v := valueOf(b.At.in(r.doc))
 		if r.edits != nil && r.edits.Changes(v) {
 			return rootOf(r.edits.AppendValue(nil, v))
 		}
@@ -186,13 +187,13 @@ func (r *Request) amendBody(turns []Turn, changes []seam.Change[Block]) error {
 		t := turns[changes[0].Turn]
 		list := changes[:sameTurn(changes)]
 		changes = changes[len(list):]
+		t.Blocks = inDocument(t.Blocks, r.doc)
 		if dropsAll(&t, list) {
 			if _, err := r.dialect.DeleteTurn(e, &t); err != nil {
 				return err
 			}
 			continue
 		}
-		t.Blocks = slices.Clone(t.Blocks)
 		for i := range list {
 			ch := &list[i]
 			b := &t.Blocks[ch.Block]

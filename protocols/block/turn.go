@@ -79,12 +79,18 @@ func IsReminder(text string) bool {
 	return false
 }
 
-// markTurns sets the Kind of all turns. A turn with a tool result is a continuation, also if the API defines the tool
+// markTurns sets the Kind of the turns from number from. A turn with a tool result is a continuation, also if the API defines the tool
 // (a shell, for example) and the result is kept as raw JSON. A user turn that contains only reminders is a continuation
 // if it follows a tool result or continuation, ignoring system text in between.
-func markTurns(turns []Turn) {
+func markTurns(turns []Turn, from int) {
 	continues := false
-	for i := range turns {
+	for i := from - 1; i >= 0; i-- {
+		if r := turns[i].Role; turns[i].Kind != 0 || r == RoleAssistant {
+			continues = turns[i].Kind == ToolContinuation
+			break
+		}
+	}
+	for i := from; i < len(turns); i++ {
 		t := &turns[i]
 		switch t.Role {
 		case RoleUser, RoleTool:

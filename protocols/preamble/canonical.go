@@ -13,7 +13,7 @@ import (
 
 // canonical rewrites the body in canonical form.
 func (w *work) canonical() error {
-	if w.r.Body() == nil {
+	if codec.DocOf(w.r) == nil {
 		return w.canonicalBuilt()
 	}
 	c := canon{api: w.r.API(), w: w}
@@ -253,7 +253,7 @@ func (w *work) setTools() error {
 		return nil
 	}
 	tools := w.r.Tools()
-	if w.r.Body() == nil {
+	if codec.DocOf(w.r) == nil {
 		var list []block.Tool
 		for _, u := range w.tools {
 			list = append(list, tools[u.first:u.first+u.n]...)

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/internal/codec"
 )
 
 // CompareOptions configures [Compare] and [History.Next]. nil means the defaults.
@@ -87,7 +88,7 @@ func (b Divergence) String() string {
 // Cost: linear in both requests. Paths are computed only for the divergence.
 func Compare(a, b *block.Request, o *CompareOptions) Divergence {
 	c := newComparer(o)
-	raw := a.API() == b.API() && a.Body() != nil && b.Body() != nil
+	raw := a.API() == b.API() && codec.DocOf(a) != nil && codec.DocOf(b) != nil
 	c.a, c.b = segments(a, c.prompt, raw), segments(b, c.prompt, raw)
 	return c.compare()
 }

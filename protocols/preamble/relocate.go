@@ -70,7 +70,7 @@ read:
 
 // inTools returns the fragments in descriptions of tools.
 func (w *work) inTools(rules Rules) (all []found) {
-	if w.r.Body() == nil {
+	if codec.DocOf(w.r) == nil {
 		return nil
 	}
 	s := scanner{rules: rules, where: inTools}

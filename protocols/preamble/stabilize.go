@@ -94,7 +94,7 @@ type Stable struct {
 // Cost: without options, Stabilize examines the first system block and, if it has a header, makes one edit. Each option
 // adds a pass over the request.
 func Stabilize(r *block.Request, o *Options) (Report, error) {
-	before := len(r.Body())
+	before := sizeOf(r)
 	changes, err := strip(r)
 	if err != nil || o == nil {
 		return Report{Changes: changes}, err
@@ -166,9 +166,17 @@ func apply(r *block.Request, o *Options, changes []Change, before int) (Report, 
 	return rep, nil
 }
 
+// sizeOf returns the length of the body as last parsed, in bytes, or 0 if there is none.
+func sizeOf(r *block.Request) int {
+	if d := codec.DocOf(r); d != nil {
+		return d.Size()
+	}
+	return 0
+}
+
 // reparse parses an edited body again, so that all positions refer to one document.
 func reparse(r *block.Request) error {
-	if r.Body() == nil {
+	if codec.DocOf(r) == nil {
 		return nil
 	}
 	return codec.Rewrite(r, func(*jsonscan.Edits, jsonscan.Value) bool { return false })
@@ -197,7 +205,7 @@ type move struct {
 // body, so the number is 0.
 func (w *work) locate(before int) {
 	turns := w.r.Turns()
-	w.gone, w.from, w.was = int64(before-len(w.r.Body())), 0, 0
+	w.gone, w.from, w.was = int64(before-sizeOf(w.r)), 0, 0
 	n := len(w.rep.Changes)
 	for n > 0 && w.rep.Changes[n-1].Rule != billingRule {
 		n--

@@ -90,17 +90,18 @@ func (a *API) Decode(body []byte, l *block.Limits) (*block.Request, error) { ret
 //
 // prev may be nil, or a request of another API; then nothing is taken over. What counts is the body from which prev was
 // decoded; later edits do not matter, and other goroutines may read or edit prev at the same time, but not call Detach.
-// The result does not refer to the body of prev. It shares memory for unescaped strings, at most about two times the
-// size of its own body.
+// The result does not refer to body, which the caller may use again. Where prev has the same text, it refers to memory of
+// prev and of the requests before: together at most 1.25 times the size of its own body and 64 KiB, and for unescaped strings two
+// times the size. Otherwise everything is copied.
 //
-// The cost is a comparison of the bodies, a scan of what differs, and a copy of the index, turns and tools.
+// The cost is a comparison of the bodies, a scan and a copy of what differs, and a copy of the index, turns and tools.
 func (a *API) DecodeNext(prev *block.Request, body []byte, l *block.Limits) (*block.Request, error) {
 	if prev != nil && prev.API() == a.api {
 		if r, ok, err := codec.DecodeNext(prev, body, l); ok {
 			return r, err
 		}
 	}
-	return a.decode(body, l)
+	return a.decode(bytes.Clone(body), l)
 }
 
 // AppendRequest appends r as the body of a request of this API, and returns the blocks and fields that the API cannot carry. A

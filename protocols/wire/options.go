@@ -197,7 +197,7 @@ func (s *settings) chat() chatanswer.Options {
 
 func (s *settings) responses() responsesanswer.Options {
 	return responsesanswer.Options{
-		ID: s.ID, Model: s.Model, Created: s.created, Echo: s.req.Body(),
+		ID: s.ID, Model: s.Model, Created: s.created, Echo: func(name string) []byte { return s.req.Field(name) },
 		Reasoning: map[Reasoning]responsesanswer.Reasoning{
 			ReasoningPlain: responsesanswer.ReasoningRaw, ReasoningOmitted: responsesanswer.ReasoningNone, ReasoningNone: responsesanswer.ReasoningNone,
 		}[s.Reasoning],

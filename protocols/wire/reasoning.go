@@ -64,8 +64,8 @@ const maxChatChanges = 256
 // again. Turns that [API.DecodeNext] took over from a request in which the same signer found their reasoning intact are
 // not checked again.
 func CheckReasoning(r *block.Request, s *replay.Signer, drop ...replay.Verdict) ([]ReasoningCheck, error) {
-	body := r.Body()
-	if body == nil { // built: there is nothing to commit, but there may be an error
+	doc := codec.DocOf(r)
+	if doc == nil { // built: there is nothing to commit, but there may be an error
 		if err := r.Commit(); err != nil {
 			return nil, err
 		}
@@ -77,7 +77,7 @@ func CheckReasoning(r *block.Request, s *replay.Signer, drop ...replay.Verdict) 
 	if err := r.Commit(); err != nil { // changes require a body without edits
 		return nil, err
 	}
-	if now := r.Body(); len(body) > 0 && len(now) > 0 && &now[0] != &body[0] { // positions changed
+	if codec.DocOf(r) != doc { // positions changed
 		found, changes, of, err = examine(r, s, drop)
 	}
 	if err != nil || len(changes) == 0 {
@@ -142,7 +142,7 @@ func examine(r *block.Request, s *replay.Signer, drop []replay.Verdict) (found [
 		if o != nil && intact {
 			o.Intact.Store(s)
 		}
-		if n := len(changes) - first; n > maxChatChanges && r.API() == block.Chat && r.Body() != nil {
+		if n := len(changes) - first; n > maxChatChanges && r.API() == block.Chat && codec.DocOf(r) != nil {
 			return nil, nil, nil, &block.Error{
 				Kind: block.LimitPassed, Path: turns[ti].At.Path(), Offset: -1, Msg: "too many changes of reasoning in one message",
 				Limit: "changes of reasoning", Max: maxChatChanges,

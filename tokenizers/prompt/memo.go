@@ -38,6 +38,8 @@ import (
 //     is encoded; wrong ids never change what the model reads. Text, segments and spans are not affected. Tokenizers that
 //     add a space after a marker (Llama 2), and markers that strip white space, prevent the use of ids.
 //
+// The requests of a conversation also share the memory of their bodies and blocks; see [wire.API.DecodeNext].
+//
 // Entries are found by tenant, salt and session, and within these by the longest beginning that the bodies share;
 // everything that is taken from one is compared byte by byte first. A turn never reads the entry of another tenant or
 // salt. The memo counts the memory of its entries and removes those that were not used for longest.
@@ -77,8 +79,8 @@ type entry struct {
 	rest   *entry // what Trim left of it, with owner, fronts and spelled; nil before
 
 	req   *block.Request // nil if the turn did not decode it
-	body  []byte         // from which it was decoded
-	salts bool           // body names a cache salt
+	size  int            // of its body in bytes
+	salts bool           // its body names a cache salt
 
 	printer         *printer        // nil until the prompt is rendered
 	messages, tools []*jsonval.Part // as walked
@@ -128,22 +130,25 @@ type Turn struct {
 	next    *entry // of the prompt; nil in what the caller has
 	decoded *block.Request
 	fronts  []uint64 // of its body
-	body    []byte
-	salts   bool // body names a cache salt
+	size    int      // of its body in bytes
+	salts   bool     // its body names a cache salt
 }
 
-// Decode decodes a request, as api.Decode does. The request takes ownership of body. It must not be edited after
-// [Turn.Render]. If a body names a cache salt that Turn was not called with, no entry is used for decoding.
+// Decode decodes a request, as api.Decode does. The request does not refer to body, which the caller may use again; see
+// [wire.API.DecodeNext]. The request must not be edited after [Turn.Render]. If a body names a cache salt that Turn was not called
+// with, no entry is used for decoding.
 func (t *Turn) Decode(api *wire.API, body []byte, lim *block.Limits) (*block.Request, error) {
 	if t == nil {
-		return api.Decode(body, lim)
+		return api.DecodeNext(nil, body, lim)
 	}
-	t.body, t.fronts = body, t.memo.fingerprints(body)
+	t.size, t.fronts = len(body), t.memo.fingerprints(body)
 	t.find()
 	if t.owner.salt == "" {
 		part := body
-		if t.before != nil && !t.before.salts {
-			part = changed(t.before.body, body, len(saltName)-1)
+		if t.before != nil && t.before.req != nil && !t.before.salts {
+			front, end := t.before.req.Common(body)
+			margin := len(saltName) - 1
+			part = body[max(front-margin, 0):min(len(body)-end+margin, len(body))]
 		}
 		if t.salts = bytes.Contains(part, saltName); t.salts {
 			t.before = nil
@@ -160,26 +165,6 @@ func (t *Turn) Decode(api *wire.API, body []byte, lim *block.Limits) (*block.Req
 
 // saltName is in all bodies with a salt, of any API.
 var saltName = []byte("cache_salt")
-
-// changed returns body without what it has in common with an earlier one at its beginning and its end, but with margin
-// bytes of both.
-func changed(earlier, body []byte, margin int) []byte {
-	front := alike(min(len(earlier), len(body)), func(i, j int) bool { return bytes.Equal(earlier[i:j], body[i:j]) })
-	end := alike(min(len(earlier), len(body))-front, func(i, j int) bool {
-		return bytes.Equal(earlier[len(earlier)-j:len(earlier)-i], body[len(body)-j:len(body)-i])
-	})
-	return body[max(front-margin, 0):min(len(body)-end+margin, len(body))]
-}
-
-// alike returns the largest n up to limit such that the first n bytes are equal.
-func alike(limit int, equal func(from, to int) bool) (n int) {
-	for step := 4096; step > 0; step /= 16 {
-		for n+step <= limit && equal(n, n+step) {
-			n += step
-		}
-	}
-	return n
-}
 
 // Bind sets the salt and the session of the request if they are only known from its body. A conversation is then also
 // found if its requests begin with something volatile.
@@ -388,7 +373,7 @@ func (e *entry) trimmed() bool { return e.printer == nil }
 func (e *entry) memory() int {
 	n := 1<<10 + 40*len(e.messages) + 80*len(e.fronts) + e.kept + e.spelled.bytes()
 	if e.req != nil {
-		n += 2 * len(e.body)
+		n += 2 * e.size
 	}
 	for _, list := range [][]*jsonval.Part{e.messages, e.tools, e.fitted} {
 		for _, p := range list {
@@ -410,7 +395,7 @@ func (t *Turn) Render(model *Model, req *block.Request, now time.Time) (*Prompt,
 		return p, err
 	}
 	if t.decoded == req {
-		own.next.req, own.next.body, own.next.salts = req, t.body, t.salts
+		own.next.req, own.next.size, own.next.salts = req, t.size, t.salts
 	}
 	own.store(p.recalled)
 	p.turn = &own

@@ -209,7 +209,7 @@ func (m Managed) appendFields(dst []byte, req *block.Request, o *ManagedOptions,
 	}
 	for name, raw := range req.Fields() {
 		if set[name] == nil && !(same && slices.Contains(o.Omit, name)) && !(o.Count && !slices.Contains(counted, name)) {
-			add(name, raw)
+			add(name, raw())
 		}
 	}
 	for _, name := range order {

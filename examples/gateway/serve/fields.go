@@ -91,11 +91,11 @@ var idle = map[string]string{
 
 // ignore collects the fields of the request that have no effect. Those that turn out to be hints are removed later.
 func (c *call) ignore() {
-	for name, value := range c.req.Fields() {
+	for name, raw := range c.req.Fields() {
 		if slices.Contains(effective[c.req.API()], name) || slices.Contains(constraints, name) {
 			continue
 		}
-		c.ignoreField(name, value)
+		c.ignoreField(name, raw())
 	}
 	switch c.req.API() {
 	case block.Chat:
@@ -122,8 +122,8 @@ func (c *call) ignore() {
 		}
 	}
 	for _, o := range objects[c.req.API()] {
-		for name, value := range c.req.Fields(o.name) {
-			if !slices.Contains(o.known, name) && asks(name, value) {
+		for name, raw := range c.req.Fields(o.name) {
+			if !slices.Contains(o.known, name) && asks(name, raw()) {
 				c.ignored = append(c.ignored, o.name+"."+name)
 			}
 		}

@@ -202,12 +202,13 @@ func replaceFields(r *block.Request, changed map[string][]byte) []byte {
 		key, _ := json.Marshal(name) // a string has no error
 		body = append(append(append(body, key...), ':'), value...)
 	}
-	for name, value := range r.Fields() {
+	for name, raw := range r.Fields() {
 		if other, ok := changed[name]; ok {
-			value = other
+			add(name, other)
 			delete(changed, name)
+			continue
 		}
-		add(name, value)
+		add(name, raw())
 	}
 	for _, name := range slices.Sorted(maps.Keys(changed)) {
 		add(name, changed[name])

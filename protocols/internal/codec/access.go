@@ -41,6 +41,9 @@ func Convert(dst []byte, r *block.Request, d Dialect, opt *block.EncodeOptions,
 	return access.Convert(dst, r, d, opt, write)
 }
 
+// DocOf returns the document of a request as last parsed, without pending edits, or nil for a built or detached one.
+func DocOf(r *block.Request) *jsonscan.Doc { return access.Doc(r) }
+
 // RefOf returns the position of v, which may extend to the value last, a later sibling.
 func RefOf(v, last jsonscan.Value) block.Ref { return access.Ref(v, last) }
 

@@ -24,14 +24,14 @@ type past struct {
 	room func(n int) []block.Block // Reader.Room
 }
 
-// turnRoom is the number of blocks for which there is room after those of an earlier request.
+// turnRoom is the number of blocks for which there is room at first: blocks of an earlier request are rarely moved.
 const turnRoom = 16
 
 // from sets the earlier request. Strings with escapes are shared with it. Its memory for them is not: if it is more than
 // twice the new body, the strings are read again, so that a request never refers to much more memory than its body's
 // size. Then it returns false.
 func (r *Reader) from(earlier *Past, doc *jsonscan.Doc) bool {
-	if earlier.Memory > 2*len(doc.Body())+64<<10 {
+	if earlier.Memory > 2*doc.Size()+64<<10 {
 		return false
 	}
 	r.past = past{Past: earlier, memory: earlier.Memory, room: r.Room}
@@ -39,9 +39,7 @@ func (r *Reader) from(earlier *Past, doc *jsonscan.Doc) bool {
 		r.past.members++
 	}
 	r.arena.Reserve(earlier.Copies.Fresh())
-	if n := len(earlier.Blocks); n > 0 {
-		r.slab = make([]block.Block, min(int(earlier.Blocks[n-1]), earlier.Copies.Values()/2)+turnRoom)
-	}
+	r.slab = make([]block.Block, turnRoom)
 	return true
 }
 
@@ -142,6 +140,9 @@ func (r *Reader) RoomForTurns(v *View, n int) {
 
 // AddTurn appends a turn.
 func (r *Reader) AddTurn(v *View, t block.Turn) {
+	if n := len(v.Turns); v.Shared == n && r.past.origin != nil && r.past.turn == n+1 {
+		v.Shared++
+	}
 	v.Turns = append(v.Turns, t)
 	v.Blocks = append(v.Blocks, int32(r.blocks))
 	v.Origins = append(v.Origins, r.origin())
@@ -165,7 +166,7 @@ func (r *Reader) origin() *seam.Origin {
 // EndTurn records that the last turn was extended.
 func (r *Reader) EndTurn(v *View) {
 	n := len(v.Turns) - 1
-	v.Blocks[n] = int32(r.blocks)
+	v.Blocks[n], v.Shared = int32(r.blocks), min(v.Shared, n)
 	r.past.origin = nil
 	v.Origins[n] = r.origin()
 }

@@ -172,8 +172,8 @@ func (e *Edits) Find(path ...string) (Value, bool) {
 func (e *Edits) Append(dst []byte) []byte {
 	root := e.doc.Root()
 	off, end := root.Span()
-	dst = e.AppendValue(append(dst, e.doc.body[:off]...), root)
-	return append(dst, e.doc.body[end:]...)
+	dst = e.AppendValue(e.doc.append(dst, 0, off), root)
+	return e.doc.append(dst, end, e.doc.size)
 }
 
 // AppendValue appends the edited text of v, as if no value that contains v were replaced or deleted.
@@ -203,17 +203,16 @@ func (e *Edits) AppendValue(dst []byte, v Value) []byte {
 		}
 		return cmp.Compare(b.end, a.end)
 	})
-	body := e.doc.body
 	at, end := v.Span()
 	for _, s := range list {
 		if s.off < at {
 			continue // inside a replaced or deleted span
 		}
-		dst = append(dst, body[at:s.off]...)
+		dst = e.doc.append(dst, at, s.off)
 		dst = append(dst, s.text...)
 		at = s.end
 	}
-	return append(dst, body[at:end]...)
+	return e.doc.append(dst, at, end)
 }
 
 // gaps appends one splice for every gap between surviving children of c in which something was deleted or inserted. A
@@ -260,7 +259,7 @@ func (e *Edits) gaps(list []splice, c Value) []splice {
 				// The separator before the next survivor, unmodified.
 				end, _ = ch.outer()
 				_, sep := prev.outer()
-				text = append(text, e.doc.body[sep:end]...)
+				text = e.doc.append(text, sep, end)
 			case ch.Exists():
 				end, _ = ch.outer()
 				if len(pending) > 0 {

@@ -9,21 +9,33 @@ import (
 	"math/bits"
 	"slices"
 	"sort"
-	"strings"
-	"unsafe"
 )
 
 // This file is structured as follows: ScanNext; the guide, which the scanner asks before it reads a value, and its
-// comparison of bytes; then the record of what was copied and the strings of copied values.
+// comparison of bytes; then the record of what was copied.
 
 // ScanNext is [Scan] for a body that has much in common with an earlier document. The result and errors are the same. A
 // value with the same bytes as its counterpart in prev is not scanned: its nodes are copied. The counterpart of a field
 // is the field with the same name; the counterpart of an element is the next one in the array, or one near it if
 // elements were added or removed. prev, which may be nil, must have been scanned with the same Limits.Opaque; it is only
-// read, and the result does not refer to it.
+// read. The document does not retain body. What is equal is in the memory of prev, which may be up to a quarter more than the body
+// and 64 KiB. If that is exceeded, or less than half is equal, the document has a copy of the whole body, and there are no Copies.
 //
-// The cost is a comparison of what is equal, and a scan of the rest.
+// The cost is a comparison of what is equal, and a scan and a copy of the rest.
 func ScanNext(prev *Doc, body []byte, lim Limits) (*Doc, *Copies, error) {
+	d, c, err := scanNext(prev, body, lim)
+	if err != nil {
+		return nil, nil, err
+	}
+	if c == nil || !d.share(&prev.text, c.runs, body, minPiece) {
+		d.is(bytes.Clone(body))
+		c = nil
+	}
+	return d, c, nil
+}
+
+// scanNext is ScanNext, but the document retains body.
+func scanNext(prev *Doc, body []byte, lim Limits) (*Doc, *Copies, error) {
 	if prev == nil || prev.depth > lim.Depth {
 		d, err := Scan(body, lim)
 		return d, nil, err
@@ -33,7 +45,8 @@ func ScanNext(prev *Doc, body []byte, lim Limits) (*Doc, *Copies, error) {
 	}
 	g := &guide{doc: prev, tail: -1, levels: make([]level, 0, 16)}
 	s := scanner{body: body, frames: make([]frame, 0, 16), keys: make([]keyRef, 0, 64), guide: g}
-	d := &Doc{body: body, nodes: make([]node, 0, 16), depth: lim.Depth}
+	d := &Doc{nodes: make([]node, 0, 16), depth: lim.Depth}
+	d.is(body)
 	if err := s.run(d, lim); err != nil {
 		return nil, nil, err
 	}
@@ -61,8 +74,8 @@ type level struct {
 	misses int32
 }
 
-// same is the last comparison: doc.body[from:to] and body[from+shift:to+shift] are equal, and the bytes after them are
-// not if differs is set.
+// same is the last comparison: the bytes [from, to) of doc and [from+shift, to+shift) of the body are equal, and the bytes after them
+// are not if differs is set.
 type same struct {
 	shift, from, to int
 	differs         bool
@@ -75,10 +88,12 @@ const (
 	nearFields   = 32 // fields whose names are compared
 )
 
-// run is a range [from, to) of nodes that were copied from those at was.
+// run is a range [from, to) of nodes that were copied from those at was, with their bytes [off, end), which were shift bytes
+// before.
 type run struct {
 	from, to, was int32
-	shift         int32 // bytes
+	off, end      int32
+	shift         int32
 }
 
 // copy copies the value at i, whose name or index is key, if it equals its counterpart. It returns the end of what
@@ -186,30 +201,27 @@ func (g *guide) element(l *level, b []byte, i int) (int32, bool) {
 
 // atEnd returns the element that is equal to the value at i because both are in the common end of the bodies.
 func (g *guide) atEnd(l *level, b []byte, i int) (int32, bool) {
-	old := g.doc.body
+	size := g.doc.size
 	if g.tail < 0 {
-		g.tail = commonEnd(old, b)
+		g.tail = g.doc.commonEnd(b)
 	}
 	if i < len(b)-g.tail {
 		return 0, false
 	}
-	off := i - (len(b) - len(old))
+	off := i - (len(b) - size)
 	nodes := g.doc.nodes[:l.end]
 	m := int(l.was) + 1 + sort.Search(len(nodes)-int(l.was)-1, func(k int) bool { return int(nodes[int(l.was)+1+k].off) >= off })
 	if m == len(nodes) || int(nodes[m].off) != off || nodes[m].parent != l.was {
 		return 0, false
 	}
-	g.same = same{shift: i - off, from: off, to: len(old)}
+	g.same = same{shift: i - off, from: off, to: size}
 	return int32(m), true
 }
 
 // equal reports whether node m, which is not a number, has the bytes at i.
 func (g *guide) equal(m int32, b []byte, i int) bool {
-	n, c, old := &g.doc.nodes[m], &g.same, g.doc.body
+	n, c := &g.doc.nodes[m], &g.same
 	off, end := int(n.off), int(n.end)
-	if b[i] != old[off] {
-		return false
-	}
 	if shift := i - off; shift != c.shift || off < c.from || off > c.to {
 		*c = same{shift: shift, from: off, to: off}
 	}
@@ -219,7 +231,7 @@ func (g *guide) equal(m int32, b []byte, i int) bool {
 	case c.differs:
 		return false
 	}
-	c.to += common(old[c.to:end], b[c.to+c.shift:])
+	c.to += g.doc.common(c.to, end, b[c.to+c.shift:])
 	c.differs = c.to < end
 	return !c.differs
 }
@@ -230,7 +242,7 @@ func (g *guide) take(d *Doc, from, to, shift int32, key name, parent int32) {
 	at := int32(len(d.nodes))
 	if n := int(to - from); cap(d.nodes)-len(d.nodes) < n {
 		// What follows is likely to have as many nodes as in the earlier document.
-		more := len(g.doc.nodes) - int(to) + 16 + max(0, len(d.body)-len(g.doc.body))/64
+		more := len(g.doc.nodes) - int(to) + 16 + max(0, d.size-g.doc.size)/64
 		d.nodes = append(uncleared(len(d.nodes)+n+more), d.nodes...)
 	}
 	d.nodes = append(d.nodes, g.doc.nodes[from:to]...)
@@ -248,18 +260,28 @@ func (g *guide) take(d *Doc, from, to, shift int32, key name, parent int32) {
 		}
 	}
 	const ofName = flagMember | flagKeyEscaped
+	r := run{from: at, to: int32(len(d.nodes)), was: from, off: list[0].off, shift: shift}
 	for k := at; k < int32(len(d.nodes)); k = d.nodes[k].next {
 		n := &d.nodes[k]
+		r.end = n.end
 		n.parent, n.key, n.keyLen = parent, key.off, key.len()
 		n.flags = n.flags&^ofName | key.flags&ofName
 		key.off++
 	}
-	r := run{from: at, to: int32(len(d.nodes)), was: from, shift: shift}
-	if k := len(g.runs) - 1; k >= 0 && g.runs[k].to == at && g.runs[k].shift == shift && at-g.runs[k].from == from-g.runs[k].was {
-		g.runs[k].to = r.to
+	if k := len(g.runs) - 1; k >= 0 && g.follows(d, &g.runs[k], &r) {
+		g.runs[k].to, g.runs[k].end = r.to, r.end
 		return
 	}
 	g.runs = append(g.runs, r)
+}
+
+// follows reports whether r follows last immediately, in both documents and with the same bytes in between.
+func (g *guide) follows(d *Doc, last, r *run) bool {
+	if last.to != r.from || last.shift != r.shift || r.from-last.from != r.was-last.was {
+		return false
+	}
+	gap := d.slice(last.end, r.off)
+	return g.doc.common(int(last.end-last.shift), int(r.off-r.shift), gap) == len(gap)
 }
 
 // open adds a level for a container that was not equal to its counterpart. opaque is set if the scanner adds no nodes
@@ -324,25 +346,12 @@ type Copies struct {
 // copied.
 func (c *Copies) Fresh() int { return c.fresh }
 
-// Values returns the number of values that were copied.
-func (c *Copies) Values() int {
-	n := 0
-	for _, r := range c.runs {
-		n += int(r.to - r.from)
-	}
-	return n
-}
-
 // Copy is a value that was copied with all values inside.
 type Copy struct {
-	Was      Value // the value in the earlier document
-	now      *Doc
-	move     int32 // difference of the indexes
-	to       int32 // the first node that may not have been copied
-	shift    int   // difference of the offsets
-	off, end int   // the span in the earlier document of strings that may be in the copy
-
-	base, size uintptr // address and length of the earlier body, for comparison with addresses of strings
+	Was  Value // the value in the earlier document
+	now  *Doc
+	move int32 // difference of the indexes
+	to   int32 // the first node that may not have been copied
 }
 
 // Lookup returns the origin of a value. It reports false if it was not copied.
@@ -356,11 +365,7 @@ func (c *Copies) Lookup(v Value) (Copy, bool) {
 	}
 	r := &c.runs[k]
 	was := Value{c.old, v.i - r.from + r.was}
-	off, end := was.Span()
-	return Copy{
-		Was: was, now: c.now, move: r.from - r.was, to: r.to, shift: int(r.shift), off: off, end: end,
-		base: uintptr(unsafe.Pointer(unsafe.SliceData(c.old.body))), size: uintptr(len(c.old.body)),
-	}, true
+	return Copy{Was: was, now: c.now, move: r.from - r.was, to: r.to}, true
 }
 
 // Through extends c to last, a later sibling in the earlier document, and returns its copy. It reports false if last,
@@ -370,43 +375,27 @@ func (c *Copy) Through(last Value) (Value, bool) {
 	if last.i < c.Was.i || c.old().nodes[last.i].next+c.move > c.to {
 		return Value{}, false
 	}
-	_, c.end = last.Span()
 	return v, true
 }
 
 func (c *Copy) old() *Doc { return c.Was.d }
 
+// Moved reports whether the copy has another index, offset or path than the value in the earlier document.
+func (c *Copy) Moved() bool {
+	if c.move != 0 || c.old().nodes[c.Was.i].off != c.now.nodes[c.Was.i].off {
+		return true
+	}
+	for i := c.Was.i; i != 0; i = c.now.nodes[i].parent { // the containers are not copies
+		was, now := &c.old().nodes[i], &c.now.nodes[i]
+		if was.key != now.key || was.parent != now.parent {
+			return true
+		}
+		if now.flags&flagMember != 0 && string(c.old().name(was)) != string(c.now.name(now)) {
+			return true
+		}
+	}
+	return false
+}
+
 // Index returns the index of the copy of a value inside c, given its index in the earlier document.
 func (c *Copy) Index(was int) int { return was + int(c.move) }
-
-// Text returns a string that was read from c with the same contents, but without a reference to the body of the earlier
-// document.
-func (c *Copy) Text(s string) string {
-	if uintptr(unsafe.Pointer(unsafe.StringData(s)))-c.base < c.size {
-		return c.moved(s)
-	}
-	return s
-}
-
-// moved returns the copy of s, which is in the earlier body. Strings in other memory are unescaped, or constants.
-func (c *Copy) moved(s string) string {
-	// Both addresses are in the same object, which is alive.
-	at := int(uintptr(unsafe.Pointer(unsafe.StringData(s))) - c.base)
-	switch {
-	case len(s) == 0:
-		return ""
-	case at < c.off || at+len(s) > c.end:
-		return strings.Clone(s)
-	}
-	return view(c.now.body[at+c.shift:][:len(s)])
-}
-
-// Raw is Text for raw JSON.
-func (c *Copy) Raw(raw []byte) []byte {
-	s := view(raw)
-	if uintptr(unsafe.Pointer(unsafe.StringData(s)))-c.base >= c.size {
-		return raw
-	}
-	s = c.moved(s)
-	return unsafe.Slice(unsafe.StringData(s), len(s))
-}

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -19,18 +18,18 @@ import (
 func sameScan(t *testing.T, prev *Doc, body []byte, lim Limits) int {
 	t.Helper()
 	want, wantErr := Scan(body, lim)
-	got, copies, err := ScanNext(prev, body, lim)
+	got, copies, err := scanNext(prev, body, lim)
 	if diff := cmp.Diff(wantErr, err); diff != "" {
-		t.Fatalf("%s\n%s\n%s", prev.body, body, diff)
+		t.Fatalf("%s\n%s\n%s", prev.Body(), body, diff)
 	}
 	if err != nil {
 		return 0
 	}
 	if !slices.Equal(want.nodes, got.nodes) {
-		t.Fatalf("%s\n%s\n%s", prev.body, body, cmp.Diff(want.nodes, got.nodes, cmp.AllowUnexported(node{})))
+		t.Fatalf("%s\n%s\n%s", prev.Body(), body, cmp.Diff(want.nodes, got.nodes, cmp.AllowUnexported(node{})))
 	}
 	if got.Escaped() != want.Escaped() || got.depth != want.depth {
-		t.Fatalf("%s\n%s\n%d bytes in escaped strings, want %d", prev.body, body, got.Escaped(), want.Escaped())
+		t.Fatalf("%s\n%s\n%d bytes in escaped strings, want %d", prev.Body(), body, got.Escaped(), want.Escaped())
 	}
 	if copies == nil {
 		return 0
@@ -44,17 +43,58 @@ func sameScan(t *testing.T, prev *Doc, body []byte, lim Limits) int {
 		}
 		n++
 		if !bytes.Equal(c.Was.Raw(), v.Raw()) || c.Index(c.Was.Index()) != i {
-			t.Fatalf("%s\n%s\n%s is not a copy of %s", prev.body, body, v.Raw(), c.Was.Raw())
-		}
-		text := c.Was.RawStr()
-		if text = c.Text(text); text != v.RawStr() || unsafe.StringData(text) != &v.Raw()[0] || &c.Raw(c.Was.Raw())[0] != &v.Raw()[0] {
-			t.Fatalf("%s\n%s\nthe text %s of a copy became %s", prev.body, body, v.Raw(), text)
+			t.Fatalf("%s\n%s\n%s is not a copy of %s", prev.Body(), body, v.Raw(), c.Was.Raw())
 		}
 	}
-	if n != copies.Values() || copies.Fresh() < 0 || copies.Fresh() > got.Escaped() {
-		t.Fatalf("%d copied values, want %d; %d of %d bytes are not copied", copies.Values(), n, copies.Fresh(), got.Escaped())
+	sameText(t, prev, got, copies.runs)
+	values := 0
+	for _, r := range copies.runs {
+		values += int(r.to - r.from)
+	}
+	if n != values || copies.Fresh() < 0 || copies.Fresh() > got.Escaped() {
+		t.Fatalf("%d copied values, want %d; %d of %d bytes are not copied", values, n, copies.Fresh(), got.Escaped())
 	}
 	return n
+}
+
+// sameText checks that a document has the same bytes if it shares the memory of the earlier one.
+func sameText(t *testing.T, prev, d *Doc, runs []run) {
+	t.Helper()
+	body := d.body
+	shared := *d
+	if !shared.share(&prev.text, runs, body, 1) {
+		return
+	}
+	if !bytes.Equal(shared.Append(nil), body) || !bytes.Equal(shared.Body(), body) || shared.Size() != len(body) {
+		t.Fatalf("%s\n%s\nthe text became %s", prev.Body(), body, shared.Body())
+	}
+	for i := range d.nodes {
+		if v, got := d.At(i), shared.At(i); got.RawStr() != v.RawStr() || got.Key() != v.Key() {
+			t.Fatalf("%s\n%s\n%s: %s became %s: %s", prev.Body(), body, v.Key(), v.Raw(), got.Key(), got.Raw())
+		}
+	}
+	for _, other := range [][]byte{body, prev.Body(), body[1:], append(bytes.Clone(body), ' '), nil} {
+		front, end := shared.Common(other)
+		n := min(len(body), len(other))
+		if front != common(body, other) || end != commonEnd(body[len(body)-(n-front):], other[len(other)-(n-front):]) {
+			t.Fatalf("%s\n%s\n%d and %d bytes in common", body, other, front, end)
+		}
+	}
+	// The next document shares the pieces.
+	next := slices.Concat([]byte("["), body, []byte(",1]"))
+	lim := testLimits
+	lim.Depth = 1 << 20
+	want, err := Scan(next, lim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, copies, err := scanNext(&shared, next, lim)
+	if err != nil || !slices.Equal(want.nodes, got.nodes) {
+		t.Fatalf("%v\n%s\n%s", err, body, cmp.Diff(want.nodes, got.nodes, cmp.AllowUnexported(node{})))
+	}
+	if copies != nil && got.share(&shared.text, copies.runs, next, 1) && !bytes.Equal(got.Body(), next) {
+		t.Fatalf("%s became %s", next, got.Body())
+	}
 }
 
 // TestScanNext checks which values are copied.
@@ -198,6 +238,63 @@ func appendRandom(dst []byte, r *rand.Rand, depth int) []byte {
 	return append(dst, []string{`"text"`, `""`, `"a\n"`, `"other text"`, `"\u00e9"`}[r.IntN(5)]...)
 }
 
+// TestScanNextChain scans documents that change at random again and again, and share the memory of earlier ones.
+func TestScanNextChain(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	rounds := 800
+	if testing.Short() {
+		rounds = 200
+	}
+	var list []string
+	element := func() string {
+		return fmt.Sprintf(`{"k%d":"%s","e":["%s\n",%d]}`, r.IntN(3), strings.Repeat("a", r.IntN(300)), strings.Repeat("é", r.IntN(20)), r.IntN(9))
+	}
+	var doc *Doc
+	shared, most := 0, 0
+	for range rounds {
+		switch i := r.IntN(len(list) + 1); {
+		case len(list) == 0 || r.IntN(3) > 0 && len(list) < 3000:
+			list = append(list, element())
+		case r.IntN(400) == 0:
+			list = list[i:]
+		case i == len(list) || r.IntN(3) == 0:
+			list = slices.Insert(list, i, element())
+		case r.IntN(2) == 0:
+			list = slices.Delete(list, i, i+1)
+		default:
+			list[i] = element()
+		}
+		body := []byte(`{"model":"m","list":[` + strings.Join(list, ",") + `],"tools":"` + strings.Repeat("t", 999) + `"}`)
+		want, err := Scan(body, testLimits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := string(body)
+		next, _, err := ScanNext(doc, body, testLimits)
+		clear(body) // the document does not refer to it
+		if err != nil || !slices.Equal(want.nodes, next.nodes) || string(next.Append(nil)) != text {
+			t.Fatalf("%v\n%s became\n%s", err, text, next.Append(nil))
+		}
+		for range 9 {
+			if v := next.At(r.IntN(next.Values())); v.Kind() == String {
+				if off, end := v.Span(); v.RawStr() != text[off:end] {
+					t.Fatalf("%s became %s", text[off:end], v.RawStr())
+				}
+			}
+		}
+		if next.pieces != nil {
+			shared, most = shared+1, max(most, len(next.pieces))
+		}
+		if next.held > len(text)+len(text)/4+64<<10 {
+			t.Fatalf("a document of %d bytes refers to %d", len(text), next.held)
+		}
+		doc = next
+	}
+	if shared < rounds*9/10 || most < 20 {
+		t.Errorf("%d of %d documents shared memory, in at most %d pieces", shared, rounds, most)
+	}
+}
+
 // TestScanNextNames checks that a name that occurs twice is found among copied fields.
 func TestScanNextNames(t *testing.T) {
 	var b strings.Builder
@@ -277,7 +374,8 @@ func TestUncleared(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d := &Doc{body: body, nodes: dirty[:0], depth: testLimits.Depth}
+		d := &Doc{nodes: dirty[:0], depth: testLimits.Depth}
+		d.is(body)
 		s := scanner{body: body}
 		if err := s.run(d, testLimits); err != nil || !slices.Equal(d.nodes, want.nodes) {
 			t.Fatalf("%d nodes: %v\n%s", n, err, cmp.Diff(want.nodes, d.nodes, cmp.AllowUnexported(node{})))

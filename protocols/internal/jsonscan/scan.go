@@ -68,14 +68,23 @@ const (
 
 // Doc is a validated document. It is immutable and safe for concurrent use by multiple goroutines.
 type Doc struct {
-	body    []byte
+	text
 	nodes   []node
 	escaped int // bytes inside string values that have a backslash; -1 if they were not counted
 	depth   int // the limit for the depth
+
+	of place // of a part of another document; see Parts
 }
 
-// Body returns the bytes of the document. The caller must not modify them.
-func (d *Doc) Body() []byte { return d.body }
+// Body returns the bytes of the document. The caller must not modify them. The first call for a document with memory of earlier
+// ones joins them; see [Doc.Append].
+func (d *Doc) Body() []byte { return d.whole() }
+
+// Size returns the number of bytes of the document.
+func (d *Doc) Size() int { return d.size }
+
+// Append appends the bytes of the document.
+func (d *Doc) Append(dst []byte) []byte { return d.append(dst, 0, d.size) }
 
 // Escaped returns an upper bound for the length of the unescaped text of all string values with escapes.
 func (d *Doc) Escaped() int {
@@ -139,7 +148,8 @@ func Scan(body []byte, lim Limits) (*Doc, error) {
 		return nil, bodyTooLarge(maxBytes)
 	}
 	s := scanner{body: body, frames: make([]frame, 0, 16), keys: make([]keyRef, 0, 64)}
-	d := &Doc{body: body, nodes: make([]node, 0, 16+len(body)/64), depth: lim.Depth}
+	d := &Doc{nodes: make([]node, 0, 16+len(body)/64), depth: lim.Depth}
+	d.is(body)
 	if err := s.run(d, lim); err != nil {
 		return nil, err
 	}
@@ -161,7 +171,8 @@ func (c *Scanner) Scan(body []byte, lim Limits) (*Doc, error) {
 		return nil, bodyTooLarge(maxBytes)
 	}
 	c.s.body, c.s.frames, c.s.keys, c.s.unesc = body, c.s.frames[:0], c.s.keys[:0], c.s.unesc[:0]
-	c.d.body, c.d.nodes, c.d.escaped, c.d.depth = body, c.d.nodes[:0], 0, lim.Depth
+	c.d.nodes, c.d.escaped, c.d.depth = c.d.nodes[:0], 0, lim.Depth
+	c.d.is(body)
 	if err := c.s.run(&c.d, lim); err != nil {
 		return nil, err
 	}
@@ -376,9 +387,9 @@ func (k name) len() uint16 { return uint16(max(0, min(k.end-k.off, longKey))) }
 func (d *Doc) name(n *node) []byte {
 	end := n.key + int32(n.keyLen)
 	if n.keyLen == longKey {
-		end = int32(bytes.LastIndexByte(d.body[:n.off], '"')) // only a colon and white space follow it
+		end = n.key + int32(bytes.LastIndexByte(d.slice(n.key, n.off), '"')) // only a colon and white space follow it
 	}
-	return d.body[n.key:end]
+	return d.slice(n.key, end)
 }
 
 // add appends a node. It doubles the capacity when full, which costs less in total than the smaller steps of append. It

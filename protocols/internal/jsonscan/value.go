@@ -20,6 +20,9 @@ func (v Value) Exists() bool { return v.d != nil }
 // Doc returns the value's document, or nil for an absent value.
 func (v Value) Doc() *Doc { return v.d }
 
+// End returns the index of what follows the value and everything inside.
+func (v Value) End() int { return int(v.d.nodes[v.i].next) }
+
 // Index returns the value's index in its document.
 func (v Value) Index() int { return int(v.i) }
 
@@ -64,7 +67,7 @@ func (v Value) Raw() []byte {
 		return nil
 	}
 	n := &v.d.nodes[v.i]
-	return v.d.body[n.off:n.end:n.end]
+	return v.d.slice(n.off, n.end)
 }
 
 // First returns the first element or field of an array or object that is not opaque.
@@ -149,7 +152,7 @@ func (v Value) Str(a *Arena) (string, bool) {
 		return "", false
 	}
 	n := &v.d.nodes[v.i]
-	raw := v.d.body[n.off+1 : n.end-1]
+	raw := v.d.slice(n.off+1, n.end-1)
 	switch {
 	case n.flags&flagEscaped == 0:
 		return view(raw), true
@@ -166,7 +169,7 @@ func (v Value) Text(buf *[]byte) ([]byte, bool) {
 		return nil, false
 	}
 	n := &v.d.nodes[v.i]
-	raw := v.d.body[n.off+1 : n.end-1 : n.end-1]
+	raw := v.d.slice(n.off+1, n.end-1)
 	if n.flags&flagEscaped == 0 {
 		return raw, true
 	}
@@ -223,24 +226,26 @@ func (v Value) Path() string {
 	if v.d == nil {
 		return ""
 	}
-	var up []int32
-	for i := v.i; i != 0; i = v.d.nodes[i].parent {
+	var deep [16]int32
+	up := deep[:0]
+	for i := v.i; i > 0 || i == 0 && v.d.of.part; i = v.d.nodes[i].parent {
 		up = append(up, i)
 	}
-	var path []byte
+	var buf [64]byte
+	path := append(buf[:0], v.d.of.path...)
 	for k := len(up) - 1; k >= 0; k-- {
 		if n := &v.d.nodes[up[k]]; n.flags&flagMember != 0 {
 			path = AppendPathKey(path, []byte(Value{v.d, up[k]}.Key()))
-		} else {
+		} else if n.key != named {
 			path = AppendPathIndex(path, int(n.key))
 		}
 	}
 	return string(path)
 }
 
-// Parent returns the array or object that contains the value. It does not exist for the root.
+// Parent returns the array or object that contains the value. It does not exist for the root, and for the values of a part.
 func (v Value) Parent() Value {
-	if v.d == nil || v.i == 0 {
+	if v.d == nil || v.i == 0 || v.d.nodes[v.i].parent < 0 {
 		return Value{}
 	}
 	return Value{v.d, v.d.nodes[v.i].parent}

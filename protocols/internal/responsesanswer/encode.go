@@ -42,10 +42,10 @@ type Options struct {
 	// For a stream use [Encoder.SetCompletedAt].
 	CompletedAt int64
 
-	// Echo is a JSON object, normally the body of the request, whose fields the response object repeats if it has them
-	// (instructions, tools, tool_choice, temperature, …). Fields that are absent, null or longer than 64 KiB have the
-	// API's defaults. Echo must be valid JSON; it is not retained.
-	Echo []byte
+	// Echo returns a field of the request as JSON, or nil. The response object repeats some of them (instructions, tools,
+	// tool_choice, temperature, …). Fields that are absent, null or longer than 64 KiB have the API's defaults. If Echo is
+	// nil, all have. It is called only at the start.
+	Echo func(name string) []byte
 
 	Reasoning Reasoning
 	// Seal adds an encrypted_content, a token of Signer, to reasoning items without a signature. If the text is shown,

@@ -51,25 +51,17 @@ const maxEcho = 64 << 10
 // outEcho holds the encoded fields of echoFields, each preceded by a comma.
 type outEcho struct{ members []byte }
 
-func (o *outEcho) read(request []byte) {
-	var given [len(echoFields)][]byte
-	jsonw.Members(request, func(key, value []byte) bool {
-		for i := range echoFields {
-			if name := echoFields[i].name; len(key) == len(name)+2 && string(key[1:len(key)-1]) == name {
-				if len(value) <= maxEcho && string(value) != "null" && json.Valid(value) {
-					given[i] = value
-				}
-				break
-			}
-		}
-		return true
-	})
+func (o *outEcho) read(field func(name string) []byte) {
 	for i := range echoFields {
 		o.members = append(o.members, `,"`...)
 		o.members = append(o.members, echoFields[i].name...)
 		o.members = append(o.members, `":`...)
-		if given[i] != nil {
-			o.members = jsonw.AppendRaw(o.members, given[i])
+		var given []byte
+		if field != nil {
+			given = field(echoFields[i].name)
+		}
+		if len(given) > 0 && len(given) <= maxEcho && string(given) != "null" && json.Valid(given) {
+			o.members = jsonw.AppendRaw(o.members, given)
 		} else {
 			o.members = append(o.members, echoFields[i].value...)
 		}

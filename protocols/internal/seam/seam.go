@@ -32,6 +32,7 @@ type Decoding struct {
 	Blocks  []int32   // number of blocks that were counted toward the limit up to the end of each turn
 	Memory  int       // bytes of memory for unescaped strings that the view may refer to, besides the body
 	Origins []*Origin // of the turns; see Origin
+	Shared  int       // number of turns at the beginning that an earlier request has, too
 }
 
 // An Origin identifies the contents of a turn as they were read from a body: a turn that a later request takes over has
@@ -114,6 +115,8 @@ type Access[API, Limits, Params, Tool, Turn, Block, Request, Ref, EncodeOptions,
 	Convert func(dst []byte, r *Request, d Dialect[API, Limits, Params, Tool, Turn, Block], opt *EncodeOptions,
 		write func(dst []byte, v *View[Params, Tool, Turn], lose LossFunc) []byte) ([]byte, []Loss, error)
 
+	// Doc returns the document of a request as last parsed, without pending edits, or nil for a built or detached one.
+	Doc func(r *Request) *jsonscan.Doc
 	// Ref returns the position of v, which may extend to the value last, a later sibling.
 	Ref func(v, last jsonscan.Value) Ref
 	// Value returns the value at a position. It does not exist for a block that was not read from a body.

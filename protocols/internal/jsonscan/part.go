@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package jsonscan
+
+// place is the position of a part in the document from which it was taken.
+type place struct {
+	part bool
+	path string // of the array that contains its values, or of its only value, a field
+	base int32  // index of its first value
+	off  int    // offset of its text
+}
+
+// named is node.key of a field in a part: place.path ends with its name, which the text does not contain.
+const named = -1
+
+// Parts makes parts of a document: documents with some of its values that have no reference to the others. Values of a part have the
+// paths that they have in the document. Their indexes and spans begin at the part; see [Doc.Place]. Parts share memory.
+type Parts struct {
+	doc   *Doc
+	docs  []Doc  // free memory
+	nodes []node // free memory
+
+	in   int32 // the array of the last part, or 0
+	path string
+}
+
+// Parts returns what makes parts of the document. parts and values are the numbers of parts and of values in them that are expected.
+func (d *Doc) Parts(parts, values int) Parts {
+	return Parts{doc: d, docs: make([]Doc, parts), nodes: uncleared(max(values, 1))}
+}
+
+// Of returns a part with the values from first to last, a later sibling or first itself.
+func (p *Parts) Of(first, last Value) *Doc {
+	from, to := first.i, p.doc.nodes[last.i].next
+	if len(p.docs) == 0 {
+		p.docs = make([]Doc, 1)
+	}
+	if n := int(to - from); cap(p.nodes)-len(p.nodes) < n {
+		p.nodes = uncleared(n)
+	}
+	at := len(p.nodes)
+	p.nodes = append(p.nodes, p.doc.nodes[from:to]...)
+	off, _ := first.Span()
+	_, end := last.Span()
+	d := &p.docs[0]
+	p.docs = p.docs[1:]
+	d.nodes = p.nodes[at:len(p.nodes):len(p.nodes)]
+	d.escaped, d.depth = -1, p.doc.depth
+	d.of = place{true, p.pathOf(first), from, off}
+	d.is(p.doc.piece(off, end))
+	if top := &d.nodes[0]; top.flags&flagMember != 0 {
+		top.flags &^= flagMember | flagKeyEscaped
+		top.key, top.keyLen = named, 0
+	}
+	for i := range d.nodes {
+		n := &d.nodes[i]
+		n.off, n.end = n.off-int32(off), n.end-int32(off)
+		if n.flags&flagMember != 0 {
+			n.key -= int32(off)
+		}
+		n.next, n.parent = n.next-from, n.parent-from
+	}
+	return d
+}
+
+// pathOf returns place.path of a part that begins with first.
+func (p *Parts) pathOf(first Value) string {
+	n := &p.doc.nodes[first.i]
+	if n.flags&flagMember != 0 {
+		return first.Path()
+	}
+	if n.parent != p.in || p.path == "" {
+		p.in, p.path = n.parent, Value{p.doc, n.parent}.Path()
+	}
+	return p.path
+}
+
+// Place returns the index of the first value of a part in the document from which it was taken, and the offset of the part's text.
+// For a whole document, they are 0, and ok is false.
+func (d *Doc) Place() (index, offset int, ok bool) { return int(d.of.base), d.of.off, d.of.part }
