@@ -36,8 +36,9 @@ const (
 // readBody reads the body of a request, which may be compressed with gzip or zstd. The limit max applies to the
 // compressed and the decompressed body, so decompression holds at most max+1 bytes. Memory for the body is taken from
 // mem as it arrives. If the body is complete, readBody lifts the read deadline of the connection. On an error it keeps
-// the deadline, because net/http may read the rest of the body before it sends the response.
-func readBody(w http.ResponseWriter, r *http.Request, max int64, mem *share) ([]byte, error) {
+// the deadline, because net/http may read the rest of the body before it sends the response. The body is in room if that is
+// large enough.
+func readBody(w http.ResponseWriter, r *http.Request, max int64, mem *share, room []byte) ([]byte, error) {
 	if r.ContentLength > max {
 		return nil, apierr.TooLarge(max)
 	}
@@ -47,7 +48,10 @@ func readBody(w http.ResponseWriter, r *http.Request, max int64, mem *share) ([]
 		size = min(r.ContentLength+1, firstBuffer) // the last byte finds the end
 	}
 	src := &source{r: http.MaxBytesReader(w, r.Body, max)}
-	body, err := unpack(src, coding, size, max, mem)
+	if int64(cap(room)) < size {
+		room = uncleared(int(size + size/4)) // the next request of a conversation is longer
+	}
+	body, err := unpack(src, coding, max, mem, room)
 	if src.err != nil {
 		err, coding = src.err, ""
 	}
@@ -58,9 +62,9 @@ func readBody(w http.ResponseWriter, r *http.Request, max int64, mem *share) ([]
 	return body, nil
 }
 
-// readAll reads r to the end into memory of size bytes, which doubles when it is full.
-func readAll(r io.Reader, size int64) ([]byte, error) {
-	body := uncleared(int(size))
+// readAll reads r to the end into the memory of body, which doubles when it is full.
+func readAll(r io.Reader, body []byte) ([]byte, error) {
+	body = body[:0]
 	for {
 		if len(body) == cap(body) {
 			body = append(uncleared(2*cap(body)), body...)
@@ -129,8 +133,8 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// unpack decompresses src, up to max bytes. It begins with memory for size bytes.
-func unpack(src *source, coding string, size, max int64, mem *share) ([]byte, error) {
+// unpack decompresses src, up to max bytes, into room.
+func unpack(src *source, coding string, max int64, mem *share, room []byte) ([]byte, error) {
 	plain := &accounted{r: src, mem: mem}
 	switch coding {
 	case "", "identity":
@@ -153,7 +157,7 @@ func unpack(src *source, coding string, size, max int64, mem *share) ([]byte, er
 			Message: "The body of your request is compressed in a way that is not offered: use gzip, zstd or none.",
 		}
 	}
-	body, err := readAll(io.LimitReader(plain, max+1), size)
+	body, err := readAll(io.LimitReader(plain, max+1), room)
 	if err == nil && int64(len(body)) > max {
 		err = apierr.TooLarge(max)
 	}

@@ -163,10 +163,11 @@ func (g *Gateway) respond(w http.ResponseWriter, r *http.Request, a *wire.API) {
 // read decodes the request and turns it into what engines get.
 func (c *call) read(w http.ResponseWriter, r *http.Request) error {
 	g, ctx := c.g, r.Context()
-	body, err := readBody(w, r, g.opt.MaxBody, &c.memory)
+	body, err := readBody(w, r, g.opt.MaxBody, &c.memory, clientBodies.get())
 	if err != nil {
 		return err
 	}
+	defer clientBodies.put(body) // Decode copies what it keeps
 	if err := g.work.take(ctx); err != nil {
 		return err
 	}

@@ -180,7 +180,7 @@ type asked struct {
 // readEmbeddings reads a request and returns the one for engines.
 func (c *call) readEmbeddings(w http.ResponseWriter, r *http.Request) (_ *embeddings.Request, _ asked, err error) {
 	g, ctx := c.g, r.Context()
-	body, err := readBody(w, r, g.opt.MaxBody, &c.memory)
+	body, err := readBody(w, r, g.opt.MaxBody, &c.memory, nil)
 	if err != nil {
 		return nil, asked{}, err
 	}

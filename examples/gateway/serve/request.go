@@ -159,8 +159,8 @@ const chunkSize = 64 << 10
 // bodies holds the memory of bodies for later requests.
 type bodies struct{ pool sync.Pool }
 
-// engineBodies has the memory of the bodies of requests to engines, of all gateways of the process.
-var engineBodies bodies
+// clientBodies and engineBodies have the memory of the bodies of requests, of all gateways of the process.
+var clientBodies, engineBodies bodies
 
 // maxBodyKept limits the memory that is kept, in bytes.
 const maxBodyKept = 16 << 20

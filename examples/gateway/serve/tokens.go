@@ -168,7 +168,7 @@ func (c *call) detokenize(w http.ResponseWriter, r *http.Request) (any, error) {
 
 // readJSON reads a body of at most limit bytes into v.
 func (c *call) readJSON(w http.ResponseWriter, r *http.Request, limit int64, v any) ([]byte, error) {
-	body, err := readBody(w, r, limit, &c.memory)
+	body, err := readBody(w, r, limit, &c.memory, nil)
 	if err != nil {
 		return nil, err
 	}

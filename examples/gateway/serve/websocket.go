@@ -306,7 +306,7 @@ type message struct {
 // read reads a message from a connection and returns its text. It must arrive within Options.BodyTimeout.
 func (m *message) read(r io.Reader, s *socket) ([]byte, error) {
 	defer time.AfterFunc(s.g.opt.BodyTimeout, func() { s.raw.Close() }).Stop()
-	text, err := unpack(&source{r: r}, "", unknownSize, s.g.opt.MaxBody, &m.memory)
+	text, err := unpack(&source{r: r}, "", s.g.opt.MaxBody, &m.memory, uncleared(unknownSize))
 	if err != nil {
 		return nil, err
 	}
