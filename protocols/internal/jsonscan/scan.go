@@ -414,10 +414,16 @@ func (d *Doc) add(key name, kind Kind, off, end int, in *frame, limit int) {
 // memory: all fields of a node are written when it is appended, and nodes have no pointers.
 func uncleared(n int) []node {
 	const size = int(unsafe.Sizeof(node{}))
+	b := unclearedBytes(n * size)
+	return unsafe.Slice((*node)(unsafe.Pointer(unsafe.SliceData(b))), cap(b)/size)[:0]
+}
+
+// unclearedBytes returns an empty slice with room for at least n bytes, where n is positive, in memory that is not cleared.
+func unclearedBytes(n int) []byte {
 	var b strings.Builder
-	b.Grow(n * size)
+	b.Grow(n)
 	b.WriteByte(0)
-	return unsafe.Slice((*node)(unsafe.Pointer(unsafe.StringData(b.String()))), b.Cap()/size)[:0]
+	return unsafe.Slice(unsafe.StringData(b.String()), b.Cap())[:0]
 }
 
 // addKey adds a name to the open object and reports whether it is new.

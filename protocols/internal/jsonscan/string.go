@@ -124,18 +124,25 @@ const (
 	denseText   = 64 // if most of these are not ASCII, the text is read character by character
 )
 
-// scanLong is scanText for the rest of long and valid strings: it uses [jsonw.Special] and leaves the text between
-// escape sequences to utf8.Valid. If ok is false, scanText is faster or finds an error.
+// scanLong is scanText for the rest of long and valid strings: it uses [jsonw.Special] and leaves what is not ASCII to utf8.Valid.
+// If ok is false, scanText is faster or finds an error.
 func scanLong(b []byte, i int) (end int, escaped, ok bool) {
 	const step = 4 * jsonw.BlockSize // most strings end before more
 	var masks jsonw.Masks
-	from, wide := i, false
-	for base := i; base < len(b); {
+	wide := -1 // start of a text that is not ASCII, and not yet checked
+	for base, from := i, i; base < len(b); {
 		blocks, w := jsonw.Special(&masks, b[base:min(base+step, len(b))])
-		if w && base == from && dense(b[base:]) {
+		switch {
+		case w && base == from && dense(b[base:]):
 			return 0, false, false
+		case w && wide < 0:
+			wide = base // no character begins before, as it would not be ASCII
+		case !w && wide >= 0:
+			if !utf8.Valid(b[wide:base]) {
+				return 0, false, false
+			}
+			wide = -1
 		}
-		wide = wide || w
 		for _, m := range masks[:blocks] {
 			for ; m != 0; m &= m - 1 {
 				p := base + bits.TrailingZeros64(m)
@@ -147,7 +154,7 @@ func scanLong(b []byte, i int) (end int, escaped, ok bool) {
 				}
 				switch b[p] {
 				case '"':
-					return p, escaped, !wide || utf8.Valid(b[from:p])
+					return p, escaped, wide < 0 || utf8.Valid(b[wide:p])
 				case '\\':
 					escaped = true
 					switch {
@@ -304,7 +311,7 @@ func (a *Arena) Size() int { return a.size }
 
 func (a *Arena) unescape(raw []byte) string {
 	if cap(a.buf)-len(a.buf) < len(raw) {
-		a.buf = make([]byte, 0, max(len(raw), a.ask, min(2*cap(a.buf), maxArena), minArena))
+		a.buf = unclearedBytes(max(len(raw), a.ask, min(2*cap(a.buf), maxArena), minArena))
 		a.size += cap(a.buf)
 		a.ask = 0
 	}
