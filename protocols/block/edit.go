@@ -31,8 +31,7 @@ func (r *Request) Set(at Ref, b Block) error {
 	if r.doc == nil {
 		err = r.fits(p.turn, []Block{b})
 	} else {
-		p := r.local(p)
-		exact, err = r.dialect.Set(r.editor(), p.turn, &p.list[p.i], &b)
+		exact, err = r.dialect.Set(r.editor(), p.turn, &old, &b)
 	}
 	if err != nil {
 		return err
@@ -87,7 +86,6 @@ func (r *Request) insert(p spot, list []Block) error {
 		return nil
 	}
 	if r.doc != nil {
-		p := r.local(p)
 		err := r.dialect.Insert(r.editor(), p.turn, p.holder, p.i, list)
 		if err == nil {
 			r.changed(false)
@@ -115,7 +113,6 @@ func (r *Request) Delete(at Ref) error {
 	}
 	exact := true
 	if r.doc != nil {
-		p := r.local(p)
 		if exact, err = r.dialect.Delete(r.editor(), p.turn, p.holder, p.i); err != nil {
 			return err
 		}
@@ -140,7 +137,7 @@ func (r *Request) InsertTurn(i int, t Turn) error {
 		return noTurn(i)
 	}
 	if r.doc != nil {
-		err := r.dialect.InsertTurn(r.editor(), r.localTurns(i), i, &t)
+		err := r.dialect.InsertTurn(r.editor(), r.view.Turns, i, &t)
 		if err == nil {
 			r.changed(false)
 		}
@@ -173,7 +170,7 @@ func (r *Request) deleteTurn(i int) error {
 	exact := true
 	if r.doc != nil {
 		var err error
-		if exact, err = r.dialect.DeleteTurn(r.editor(), r.localTurn(&r.view.Turns[i])); err != nil {
+		if exact, err = r.dialect.DeleteTurn(r.editor(), &r.view.Turns[i]); err != nil {
 			return err
 		}
 	}
@@ -319,21 +316,7 @@ func (r *Request) search(at Ref) (spot, bool) {
 	return spot{}, false
 }
 
-// local returns a spot of a request with a body for the dialect: positions refer to its document and not to a part.
-func (r *Request) local(p spot) spot {
-	t := r.localTurn(p.turn)
-	if t == p.turn {
-		return p
-	}
-	p.turn, p.list = t, t.Blocks
-	if p.holder != nil {
-		p.holder = holder(t.Blocks, p.holder.At.in(r.doc))
-		p.list = p.holder.Content
-	}
-	return p
-}
-
-// localTurn returns a turn for the dialect.
+// localTurn returns a turn whose blocks have positions in the document and not in parts of it.
 func (r *Request) localTurn(t *Turn) *Turn {
 	if !slices.ContainsFunc(t.Blocks, func(b Block) bool { return b.At.apart() }) {
 		return t
@@ -341,30 +324,6 @@ func (r *Request) localTurn(t *Turn) *Turn {
 	own := *t
 	own.Blocks = inDocument(t.Blocks, r.doc)
 	return &own
-}
-
-// localTurns returns turns for the dialect, which looks at the first one and those next to number i.
-func (r *Request) localTurns(i int) []Turn {
-	turns := slices.Clone(r.view.Turns)
-	for _, k := range [...]int{0, i - 1, i} {
-		if k >= 0 && k < len(turns) {
-			turns[k] = *r.localTurn(&turns[k])
-		}
-	}
-	return turns
-}
-
-// holder returns the block with the given position, or nil.
-func holder(list []Block, at Ref) *Block {
-	for i := range list {
-		if list[i].At == at {
-			return &list[i]
-		}
-		if h := holder(list[i].Content, at); h != nil {
-			return h
-		}
-	}
-	return nil
 }
 
 // findTurn is find within turn number ti.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/internal/race"
+	"github.com/weft-go/weft/protocols/messages"
 )
 
 // The bodies below contain the same agent turn in each API, with unusual white space, escapes and spellings of numbers,
@@ -325,6 +326,23 @@ func TestStale(t *testing.T) {
 	require.Equal(t, first, r.Turns()[0].Blocks[0].At) // an edit of another turn does not change it
 	require.Error(t, r.Delete(block.Ref{}))
 	require.Error(t, decoded(t, 2).Set(pick(t, decoded(t, 2), isText("Done.")).At, block.Block{}))
+}
+
+// TestEditLargeTurn checks that an edit of one block does not copy the turn's other blocks, except for the first one.
+func TestEditLargeTurn(t *testing.T) {
+	const blocks, edits = 5000, 500
+	r, err := messages.Decode([]byte(`{"messages":[{"role":"user","content":[`+strings.Repeat(`{"type":"text","text":"a"},`, blocks)+`{"type":"text","text":"a"}]}]}`), nil)
+	require.NoError(t, err)
+	list := r.Turns()[0].Blocks
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for i := range edits {
+		require.NoError(t, r.SetText(list[i].At, "b"))
+	}
+	runtime.ReadMemStats(&after)
+	if n := (after.TotalAlloc - before.TotalAlloc) / edits; n > 64<<10 {
+		t.Errorf("an edit allocates %d bytes", n)
+	}
 }
 
 func TestEditAgain(t *testing.T) {

@@ -29,6 +29,7 @@ func init() {
 		Convert:      convert,
 		Doc:          func(r *Request) *jsonscan.Doc { return r.doc },
 		Ref:          refOf,
+		In:           Ref.in,
 		Value:        valueOf,
 		Last:         lastOf,
 		Origins:      (*Request).origins,
@@ -187,13 +188,13 @@ func (r *Request) amendBody(turns []Turn, changes []seam.Change[Block]) error {
 		t := turns[changes[0].Turn]
 		list := changes[:sameTurn(changes)]
 		changes = changes[len(list):]
-		t.Blocks = inDocument(t.Blocks, r.doc)
 		if dropsAll(&t, list) {
 			if _, err := r.dialect.DeleteTurn(e, &t); err != nil {
 				return err
 			}
 			continue
 		}
+		t.Blocks = slices.Clone(t.Blocks)
 		for i := range list {
 			ch := &list[i]
 			b := &t.Blocks[ch.Block]

@@ -239,10 +239,10 @@ func setDetail(e *jsonscan.Edits, t *block.Turn, old, b *block.Block) (bool, err
 	if b.Kind != block.Reasoning {
 		return false, codec.Unsupported("a " + b.Kind.String() + " cannot replace reasoning in reasoning_details")
 	}
-	list := codec.ValueOf(old.At).Parent()
+	list := codec.ValueIn(e, old.At).Parent()
 	var text, data jsonscan.Value // the entries of this run
 	var more []jsonscan.Value     // of its text: deltas that the client returned unmodified
-	for v := codec.ValueOf(old.At); v.Exists(); v = list.Next(v) {
+	for v := codec.ValueIn(e, old.At); v.Exists(); v = list.Next(v) {
 		switch name := details.Member(v); {
 		case name == "":
 		case name == "data":
@@ -254,7 +254,7 @@ func setDetail(e *jsonscan.Edits, t *block.Turn, old, b *block.Block) (bool, err
 		default:
 			text = v
 		}
-		if v == codec.LastOf(old.At) {
+		if v == codec.LastIn(e, old.At) {
 			break
 		}
 	}
@@ -262,11 +262,11 @@ func setDetail(e *jsonscan.Edits, t *block.Turn, old, b *block.Block) (bool, err
 		if b.Encrypted != "" || b.Redacted {
 			return false, codec.Unsupported("only the text, signature and encrypted form of this reasoning can change")
 		}
-		for v := codec.ValueOf(old.At); v != codec.LastOf(old.At); {
+		for v := codec.ValueIn(e, old.At); v != codec.LastIn(e, old.At); {
 			v = list.Next(v)
 			e.Delete(list, v)
 		}
-		e.Replace(codec.ValueOf(old.At), oneDetail(list, codec.ValueOf(old.At), b))
+		e.Replace(codec.ValueIn(e, old.At), oneDetail(list, codec.ValueIn(e, old.At), b))
 		setPlain(e, t, old, b)
 		return false, nil
 	}
@@ -318,18 +318,18 @@ func oneDetail(list, was jsonscan.Value, b *block.Block) []byte {
 // deleteDetail removes a run of reasoning from a list of details, and its text from the plain text. With the last run, both
 // fields are removed.
 func deleteDetail(e *jsonscan.Edits, t *block.Turn, old *block.Block) {
-	list := codec.ValueOf(old.At).Parent()
+	list := codec.ValueIn(e, old.At).Parent()
 	if !slices.ContainsFunc(t.Blocks, func(b block.Block) bool { return b.Kind == block.Reasoning && b.At != old.At }) {
-		msg := codec.ValueOf(t.At)
+		msg := codec.ValueIn(e, t.At)
 		e.Delete(msg, list)
 		if plain := reasoningOf(msg); plain.Exists() {
 			e.Delete(msg, plain)
 		}
 		return
 	}
-	for v := codec.ValueOf(old.At); v.Exists(); v = list.Next(v) {
+	for v := codec.ValueIn(e, old.At); v.Exists(); v = list.Next(v) {
 		e.Delete(list, v)
-		if v == codec.LastOf(old.At) {
+		if v == codec.LastIn(e, old.At) {
 			break
 		}
 	}
@@ -338,7 +338,7 @@ func deleteDetail(e *jsonscan.Edits, t *block.Turn, old *block.Block) {
 
 // setPlain rewrites the plain reasoning text of a turn after old was replaced by b, or deleted if b is nil.
 func setPlain(e *jsonscan.Edits, t *block.Turn, old, b *block.Block) {
-	msg := codec.ValueOf(t.At)
+	msg := codec.ValueIn(e, t.At)
 	plain := reasoningOf(msg)
 	if !plain.Exists() || b != nil && b.Text == old.Text {
 		return
@@ -358,7 +358,7 @@ func setPlain(e *jsonscan.Edits, t *block.Turn, old, b *block.Block) {
 }
 
 // inDetails reports whether a block is in a list of details.
-func inDetails(b *block.Block) bool {
-	v := codec.ValueOf(b.At).Parent()
+func inDetails(e *jsonscan.Edits, b *block.Block) bool {
+	v := codec.ValueIn(e, b.At).Parent()
 	return b.Kind == block.Reasoning && v.Kind() == jsonscan.Array && (v.KeyIs("reasoning_details") || v.KeyIs("thinking_blocks"))
 }

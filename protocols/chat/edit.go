@@ -16,11 +16,11 @@ import (
 
 // Set writes the differences between old and b, or rewrites the whole element.
 func (d reqDialect) Set(e *jsonscan.Edits, t *block.Turn, old, b *block.Block) (bool, error) {
-	v := codec.ValueOf(old.At)
+	v := codec.ValueIn(e, old.At)
 	if err := codec.Guard(e, v); err != nil {
 		return false, err
 	}
-	if inDetails(old) {
+	if inDetails(e, old) {
 		return setDetail(e, t, old, b)
 	}
 	if v.Kind() == jsonscan.String {
@@ -118,7 +118,7 @@ func (reqDialect) one(b *block.Block) ([]byte, error) {
 
 // Insert inserts parts, calls or reasoning into a message, or parts into a tool result.
 func (d reqDialect) Insert(e *jsonscan.Edits, t *block.Turn, holder *block.Block, at int, list []block.Block) error {
-	msg := codec.ValueOf(t.At)
+	msg := codec.ValueIn(e, t.At)
 	if err := codec.Guard(e, msg); err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func (d reqDialect) Insert(e *jsonscan.Edits, t *block.Turn, holder *block.Block
 	// The element before which the new ones are inserted: the first sibling from here on in the same list.
 	next := func(call bool) jsonscan.Value {
 		for _, s := range siblings[min(at, len(siblings)):] {
-			v := codec.ValueOf(s.At)
+			v := codec.ValueIn(e, s.At)
 			if (s.Kind == block.ToolCall) == call && s.Kind != block.Reasoning && !v.KeyIs("refusal") {
 				return v
 			}
@@ -181,7 +181,7 @@ func (d reqDialect) Delete(e *jsonscan.Edits, t *block.Turn, holder *block.Block
 		list = holder.Content
 	}
 	b := &list[at]
-	v := codec.ValueOf(b.At)
+	v := codec.ValueIn(e, b.At)
 	if err := codec.Guard(e, v); err != nil {
 		return false, err
 	}
@@ -189,7 +189,7 @@ func (d reqDialect) Delete(e *jsonscan.Edits, t *block.Turn, holder *block.Block
 	switch {
 	case holder == nil && len(t.Blocks) == 1:
 		return d.DeleteTurn(e, t)
-	case inDetails(b):
+	case inDetails(e, b):
 		deleteDetail(e, t, b)
 		return true, nil
 	case v.KeyIs("content") && holder == nil: // next to calls
@@ -224,7 +224,7 @@ func (d reqDialect) Delete(e *jsonscan.Edits, t *block.Turn, holder *block.Block
 func (reqDialect) InsertTurn(e *jsonscan.Edits, turns []block.Turn, at int, t *block.Turn) error {
 	var before jsonscan.Value
 	if at < len(turns) {
-		before = codec.ValueOf(turns[at].At)
+		before = codec.ValueIn(e, turns[at].At)
 	}
 	w := reqWriter{Lossy: codec.Lossy{Strict: true}}
 	raw := w.turn(nil, t)
@@ -240,7 +240,7 @@ func (reqDialect) InsertTurn(e *jsonscan.Edits, turns []block.Turn, at int, t *b
 
 // DeleteTurn removes a message.
 func (reqDialect) DeleteTurn(e *jsonscan.Edits, t *block.Turn) (bool, error) {
-	e.Delete(e.Doc().Root().Get("messages"), codec.ValueOf(t.At))
+	e.Delete(e.Doc().Root().Get("messages"), codec.ValueIn(e, t.At))
 	return true, nil
 }
 

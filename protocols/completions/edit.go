@@ -13,7 +13,7 @@ import (
 
 // Set rewrites the prompt.
 func (reqDialect) Set(e *jsonscan.Edits, _ *block.Turn, old, b *block.Block) (bool, error) {
-	v := codec.ValueOf(old.At)
+	v := codec.ValueIn(e, old.At)
 	if err := codec.Guard(e, v); err != nil {
 		return false, err
 	}
@@ -62,7 +62,7 @@ func (reqDialect) InsertTurn(e *jsonscan.Edits, turns []block.Turn, at int, t *b
 	switch {
 	case list.IsNull():
 		e.SetMember(root, "prompt", raw)
-	case len(turns) == 1 && codec.ValueOf(turns[0].At) == list: // convert the single prompt to the first element of an array
+	case len(turns) == 1 && codec.ValueIn(e, turns[0].At) == list: // convert the single prompt to the first element of an array
 		old, err := prompt(&turns[0].Blocks[0])
 		if err != nil {
 			return err
@@ -75,7 +75,7 @@ func (reqDialect) InsertTurn(e *jsonscan.Edits, turns []block.Turn, at int, t *b
 	default:
 		var before jsonscan.Value
 		if at < len(turns) {
-			before = codec.ValueOf(turns[at].At)
+			before = codec.ValueIn(e, turns[at].At)
 		}
 		e.Insert(list, before, raw)
 	}
@@ -84,7 +84,7 @@ func (reqDialect) InsertTurn(e *jsonscan.Edits, turns []block.Turn, at int, t *b
 
 // DeleteTurn removes a prompt. The last deletion leaves an empty array of prompts.
 func (reqDialect) DeleteTurn(e *jsonscan.Edits, t *block.Turn) (bool, error) {
-	v, list := codec.ValueOf(t.At), e.Doc().Root().Get("prompt")
+	v, list := codec.ValueIn(e, t.At), e.Doc().Root().Get("prompt")
 	if v == list {
 		e.Replace(v, []byte("[]"))
 		return false, nil

@@ -10,7 +10,7 @@ import (
 
 // Set writes the differences between old and b to the block's object, or rewrites the whole block.
 func (d reqDialect) Set(e *jsonscan.Edits, _ *block.Turn, old, b *block.Block) (bool, error) {
-	v := codec.ValueOf(old.At)
+	v := codec.ValueIn(e, old.At)
 	if err := codec.Guard(e, v); err != nil {
 		return false, err
 	}
@@ -99,7 +99,7 @@ func (d reqDialect) one(b *block.Block) ([]byte, error) {
 
 // Insert inserts blocks into the content of a message, of the system text, or of a tool result.
 func (d reqDialect) Insert(e *jsonscan.Edits, t *block.Turn, holder *block.Block, at int, list []block.Block) error {
-	obj, name, siblings := d.holder(t, holder)
+	obj, name, siblings := d.holder(e, t, holder)
 	if err := codec.Guard(e, obj); err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (d reqDialect) Insert(e *jsonscan.Edits, t *block.Turn, holder *block.Block
 	}
 	var before jsonscan.Value
 	if at < len(siblings) {
-		before = codec.ValueOf(siblings[at].At)
+		before = codec.ValueIn(e, siblings[at].At)
 	}
 	return codec.InsertContent(e, obj, name, before, raws, func(raw []byte) []byte {
 		return append(append([]byte(`{"type":"text","text":`), raw...), '}')
@@ -121,15 +121,15 @@ func (d reqDialect) Insert(e *jsonscan.Edits, t *block.Turn, holder *block.Block
 }
 
 // holder returns the object and the name of its field with a turn's or a block's content.
-func (reqDialect) holder(t *block.Turn, holder *block.Block) (obj jsonscan.Value, name string, list []block.Block) {
+func (reqDialect) holder(e *jsonscan.Edits, t *block.Turn, holder *block.Block) (obj jsonscan.Value, name string, list []block.Block) {
 	if holder != nil {
-		v := codec.ValueOf(holder.At)
+		v := codec.ValueIn(e, holder.At)
 		if holder.Kind == block.Document {
 			v = v.Get("source")
 		}
 		return v, "content", holder.Content
 	}
-	v := codec.ValueOf(t.At)
+	v := codec.ValueIn(e, t.At)
 	if v.KeyIs("system") { // the only turn that is a field of the request
 		return v.Doc().Root(), "system", t.Blocks
 	}
@@ -138,8 +138,8 @@ func (reqDialect) holder(t *block.Turn, holder *block.Block) (obj jsonscan.Value
 
 // Delete removes a block. With the last block, it removes the message or the system text.
 func (d reqDialect) Delete(e *jsonscan.Edits, t *block.Turn, holder *block.Block, at int) (bool, error) {
-	obj, name, list := d.holder(t, holder)
-	v := codec.ValueOf(list[at].At)
+	obj, name, list := d.holder(e, t, holder)
+	v := codec.ValueIn(e, list[at].At)
 	if err := codec.Guard(e, v); err != nil {
 		return false, err
 	}
@@ -158,7 +158,7 @@ func (d reqDialect) Delete(e *jsonscan.Edits, t *block.Turn, holder *block.Block
 // InsertTurn inserts a message before turn number at. System text before all messages becomes system blocks.
 func (d reqDialect) InsertTurn(e *jsonscan.Edits, turns []block.Turn, at int, t *block.Turn) error {
 	root := e.Doc().Root()
-	hasSystem := len(turns) > 0 && codec.ValueOf(turns[0].At).KeyIs("system")
+	hasSystem := len(turns) > 0 && codec.ValueIn(e, turns[0].At).KeyIs("system")
 	w := reqWriter{Lossy: codec.Lossy{Strict: true}}
 	if (t.Role == block.RoleSystem || t.Role == block.RoleDeveloper) && at == 0 {
 		if hasSystem {
@@ -176,7 +176,7 @@ func (d reqDialect) InsertTurn(e *jsonscan.Edits, turns []block.Turn, at int, t 
 	}
 	var before jsonscan.Value
 	if at < len(turns) {
-		before = codec.ValueOf(turns[at].At)
+		before = codec.ValueIn(e, turns[at].At)
 	}
 	e.Insert(root.Get("messages"), before, raw)
 	return nil
@@ -184,7 +184,7 @@ func (d reqDialect) InsertTurn(e *jsonscan.Edits, turns []block.Turn, at int, t 
 
 // DeleteTurn removes a message, or all system text.
 func (reqDialect) DeleteTurn(e *jsonscan.Edits, t *block.Turn) (bool, error) {
-	v := codec.ValueOf(t.At)
+	v := codec.ValueIn(e, t.At)
 	e.Delete(v.Parent(), v)
 	return true, nil
 }

@@ -14,7 +14,7 @@ import (
 
 // Set writes the differences between old and b, or rewrites the whole part or item.
 func (d reqDialect) Set(e *jsonscan.Edits, t *block.Turn, old, b *block.Block) (bool, error) {
-	v := codec.ValueOf(old.At)
+	v := codec.ValueIn(e, old.At)
 	if err := codec.Guard(e, v); err != nil {
 		return false, err
 	}
@@ -152,8 +152,8 @@ func userItem(content []byte) []byte {
 
 // messageOf returns the message item that contains a part. It does not exist for items and for strings at the top
 // level.
-func messageOf(b *block.Block) jsonscan.Value {
-	v := codec.ValueOf(b.At)
+func messageOf(e *jsonscan.Edits, b *block.Block) jsonscan.Value {
+	v := codec.ValueIn(e, b.At)
 	p := v.Parent() // content, or the message if content is a string
 	if v.KeyIs("content") {
 		return p
@@ -166,7 +166,7 @@ func messageOf(b *block.Block) jsonscan.Value {
 
 // Insert inserts parts into a message or a tool result, and items into a sequence of items.
 func (d reqDialect) Insert(e *jsonscan.Edits, t *block.Turn, holder *block.Block, at int, list []block.Block) error {
-	first := codec.ValueOf(t.At)
+	first := codec.ValueIn(e, t.At)
 	if err := codec.Guard(e, first); err != nil {
 		return err
 	}
@@ -184,7 +184,7 @@ func (d reqDialect) Insert(e *jsonscan.Edits, t *block.Turn, holder *block.Block
 	}
 	var before jsonscan.Value
 	if at < len(siblings) {
-		before = codec.ValueOf(siblings[at].At)
+		before = codec.ValueIn(e, siblings[at].At)
 	}
 	raws := make([][]byte, len(list))
 	items := 0
@@ -203,7 +203,7 @@ func (d reqDialect) Insert(e *jsonscan.Edits, t *block.Turn, holder *block.Block
 		if items > 0 {
 			return codec.Unsupported("a tool result can contain only text and media")
 		}
-		return codec.InsertContent(e, codec.ValueOf(holder.At), "output", before, raws, text(block.RoleUser))
+		return codec.InsertContent(e, codec.ValueIn(e, holder.At), "output", before, raws, text(block.RoleUser))
 	case first.KeyIs("instructions"):
 		return codec.Unsupported("instructions are one text: set it")
 	case first.KeyIs("input"):
@@ -234,21 +234,21 @@ func (d reqDialect) insertItems(e *jsonscan.Edits, t *block.Turn, at int, list [
 	text func([]byte) []byte) error {
 	var msg, part jsonscan.Value // the adjacent message, and its part before which to insert
 	if at < len(t.Blocks) {
-		if msg = messageOf(&t.Blocks[at]); msg.Exists() {
-			part = codec.ValueOf(t.Blocks[at].At)
+		if msg = messageOf(e, &t.Blocks[at]); msg.Exists() {
+			part = codec.ValueIn(e, t.Blocks[at].At)
 		}
 	}
 	if !msg.Exists() && at > 0 {
-		msg = messageOf(&t.Blocks[at-1])
+		msg = messageOf(e, &t.Blocks[at-1])
 	}
-	items := codec.ValueOf(t.At).Parent()
+	items := codec.ValueIn(e, t.At).Parent()
 	var before jsonscan.Value // the item before which to insert
 	if at < len(t.Blocks) {
-		if before = messageOf(&t.Blocks[at]); !before.Exists() {
-			before = codec.ValueOf(t.Blocks[at].At)
+		if before = messageOf(e, &t.Blocks[at]); !before.Exists() {
+			before = codec.ValueIn(e, t.Blocks[at].At)
 		}
 	} else {
-		before = items.Next(codec.LastOf(t.At))
+		before = items.Next(codec.LastIn(e, t.At))
 	}
 	for i, raw := range raws {
 		switch {
@@ -275,7 +275,7 @@ func (reqDialect) Delete(e *jsonscan.Edits, t *block.Turn, holder *block.Block, 
 	if holder != nil {
 		list = holder.Content
 	}
-	v := codec.ValueOf(list[at].At)
+	v := codec.ValueIn(e, list[at].At)
 	if err := codec.Guard(e, v); err != nil {
 		return false, err
 	}
@@ -288,7 +288,7 @@ func (reqDialect) Delete(e *jsonscan.Edits, t *block.Turn, holder *block.Block, 
 		e.Replace(v, []byte(`""`))
 		return false, nil
 	}
-	msg := messageOf(&list[at])
+	msg := messageOf(e, &list[at])
 	if !msg.Exists() || holder != nil { // an item, or a part of a tool result
 		e.Delete(parent, v)
 		return len(t.Blocks) > 1 || holder != nil, nil
@@ -318,7 +318,7 @@ func (d reqDialect) InsertTurn(e *jsonscan.Edits, turns []block.Turn, at int, t 
 		return codec.Unsupported("a turn without blocks")
 	}
 	root := e.Doc().Root()
-	hasInstructions := len(turns) > 0 && codec.ValueOf(turns[0].At).KeyIs("instructions")
+	hasInstructions := len(turns) > 0 && codec.ValueIn(e, turns[0].At).KeyIs("instructions")
 	if at == 0 && hasInstructions {
 		return codec.Unsupported("nothing can precede the instructions")
 	}
@@ -326,7 +326,7 @@ func (d reqDialect) InsertTurn(e *jsonscan.Edits, turns []block.Turn, at int, t 
 	case jsonscan.Array:
 		var before jsonscan.Value
 		if at < len(turns) {
-			before = codec.ValueOf(turns[at].At)
+			before = codec.ValueIn(e, turns[at].At)
 		}
 		for _, raw := range raws {
 			e.Insert(in, before, raw)
@@ -350,7 +350,7 @@ func (d reqDialect) InsertTurn(e *jsonscan.Edits, turns []block.Turn, at int, t 
 
 // DeleteTurn removes the items of a turn, or the instructions; input that is a string becomes the empty string.
 func (reqDialect) DeleteTurn(e *jsonscan.Edits, t *block.Turn) (bool, error) {
-	v := codec.ValueOf(t.At)
+	v := codec.ValueIn(e, t.At)
 	parent := v.Parent()
 	switch {
 	case v.KeyIs("instructions"):
@@ -358,7 +358,7 @@ func (reqDialect) DeleteTurn(e *jsonscan.Edits, t *block.Turn) (bool, error) {
 	case v.KeyIs("input"):
 		e.Replace(v, []byte(`""`))
 	default:
-		last := codec.LastOf(t.At)
+		last := codec.LastIn(e, t.At)
 		for c := v; c.Exists(); c = parent.Next(c) {
 			e.Delete(parent, c)
 			if c == last {

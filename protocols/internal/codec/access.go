@@ -53,6 +53,12 @@ func At(v jsonscan.Value) block.Ref { return access.Ref(v, v) }
 // ValueOf returns the value at a position. It does not exist for a block that was not read from a body.
 func ValueOf(at block.Ref) jsonscan.Value { return access.Value(at) }
 
+// ValueIn returns the value at a position in the edited document. ValueOf may return it in a document with only its turn.
+func ValueIn(e *jsonscan.Edits, at block.Ref) jsonscan.Value { return access.Value(access.In(at, e.Doc())) }
+
+// LastIn is LastOf in the edited document.
+func LastIn(e *jsonscan.Edits, at block.Ref) jsonscan.Value { return access.Last(access.In(at, e.Doc())) }
+
 // Parsed returns the field JSON of a block as a value, which does not exist if it is invalid.
 func Parsed(b *block.Block) jsonscan.Value {
 	if v := ValueOf(b.At); v.Exists() && string(v.Raw()) == string(b.JSON) { // usually the same memory

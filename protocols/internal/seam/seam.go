@@ -121,6 +121,8 @@ type Access[API, Limits, Params, Tool, Turn, Block, Request, Ref, EncodeOptions,
 	Ref func(v, last jsonscan.Value) Ref
 	// Value returns the value at a position. It does not exist for a block that was not read from a body.
 	Value func(at Ref) jsonscan.Value
+	// In returns the position in the whole document of a position that may be in a part of it.
+	In func(at Ref, doc *jsonscan.Doc) Ref
 	// Last returns the last value of a position that spans several, or the value at the position.
 	Last func(at Ref) jsonscan.Value
 
