@@ -10,9 +10,9 @@ import (
 
 // Block is one piece of a turn. It is a flat value; which fields have meaning depends on Kind.
 //
-// Strings and slices of a block that was read from a request are views of that request's body. They remain valid, but
-// keep the whole body in memory: clone a small one that outlives a large body. To change a block, modify a copy and
-// pass it to [Request.Set].
+// Strings and slices of a block that was read from a request are views of that request's body, or of the bodies of earlier requests
+// with the same text. They remain valid, but keep whole bodies in memory: clone a small one that outlives large ones. To change a
+// block, modify a copy and pass it to [Request.Set].
 type Block struct {
 	Kind Kind
 
@@ -79,7 +79,8 @@ type Cache struct {
 }
 
 // Ref is the position of a block, turn or tool in a request. Edit methods take it. The zero Ref is not a valid position. A Ref
-// is valid until the request is parsed again after an edit.
+// is valid until the request is parsed again after an edit. Requests that have blocks in common, because one was decoded with the
+// help of the other, accept the positions of these.
 type Ref struct {
 	doc  *jsonscan.Doc
 	node int32 // the value; without a document, a number that the request assigned

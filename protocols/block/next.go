@@ -37,14 +37,26 @@ func decodeNext(prev *Request, body []byte, lim *Limits) (*Request, bool, error)
 	return r, true, nil
 }
 
-// settle gives the blocks of a turn that was read from doc positions in a part of it, so that the turn of a later request may have
-// the same blocks.
+// pending stands for the document of a request that is being read. Blocks are copied while they are read; memory that is left over
+// must not keep the document.
+var pending = new(jsonscan.Doc)
+
+// settle completes the positions of a turn that was read from doc. Those of blocks are in a part of the document, so that the turn of
+// a later request may have the same blocks.
 func (t *Turn) settle(doc *jsonscan.Doc, parts *jsonscan.Parts) {
+	t.At = t.At.in(doc)
+	t.At.last = ^t.At.end()
 	first, last := valueOf(t.At), lastOf(t.At)
 	from, to := first.Index(), last.End()
 	if !within(t.Blocks, doc, from, to) {
 		t.Blocks = inDocument(t.Blocks, doc)
 		return
+	}
+	if len(t.Blocks) == 0 {
+		return
+	}
+	if slices.ContainsFunc(t.Blocks, func(b Block) bool { return b.At.apart() }) {
+		t.Blocks = slices.Clone(t.Blocks) // an earlier request has some
 	}
 	p := parts.Of(first, last)
 	for i := range t.Blocks {
@@ -93,13 +105,16 @@ func (r Ref) apart() bool {
 	return ok
 }
 
-// in returns the position of a block in doc, if it is in a part of that.
+// in returns the position in doc if it is in a part of that, or pending.
 func (r Ref) in(doc *jsonscan.Doc) Ref {
-	if !r.apart() {
-		return r
+	switch {
+	case r.doc == pending:
+		r.doc = doc
+	case r.apart():
+		index, _, _ := r.doc.Place()
+		return Ref{doc: doc, node: r.node + int32(index), last: r.last + int32(index)}
 	}
-	index, _, _ := r.doc.Place()
-	return Ref{doc: doc, node: r.node + int32(index), last: r.last + int32(index)}
+	return r
 }
 
 // mover moves what was read from a value of an earlier document to the copy of that value.
@@ -109,24 +124,34 @@ type mover struct {
 	room func(n int) []Block
 }
 
+// ref moves the position of a turn or tool.
 func (m *mover) ref(at Ref) Ref {
 	if at.doc == nil {
 		return at
 	}
-	at = at.in(m.now)
 	return Ref{doc: m.now, node: int32(m.copy.Index(int(at.node))), last: int32(m.copy.Index(int(at.end())))}
 }
 
-func moveTurn(t *Turn, now *jsonscan.Doc, c *jsonscan.Copy, room func(n int) []Block) Turn {
+// pending moves the position of a block.
+func (m *mover) pending(at Ref) Ref {
+	if at.doc == nil {
+		return at
+	}
+	at = at.in(nil)
+	return Ref{doc: pending, node: int32(m.copy.Index(int(at.node))), last: int32(m.copy.Index(int(at.last)))}
+}
+
+func moveTurn(t *Turn, now *jsonscan.Doc, c *jsonscan.Copy, room func(n int) []Block, apart bool) (Turn, bool) {
 	m := mover{now, c, room}
 	out := *t
 	out.At = m.ref(t.At)
-	if c.Moved() || len(t.Blocks) > 0 && !t.Blocks[0].At.apart() {
-		out.Blocks = m.blocks(t.Blocks)
-	} else {
+	out.At.last = ^out.At.last
+	if !apart && !c.Moved() && (len(t.Blocks) == 0 || t.Blocks[0].At.apart()) {
 		out.Blocks = slices.Clip(t.Blocks)
+		return out, true
 	}
-	return out
+	out.Blocks = m.blocks(t.Blocks)
+	return out, false
 }
 
 // blocks moves a list of blocks. Their texts remain where they are.
@@ -144,7 +169,7 @@ func (m *mover) blocks(list []Block) []Block {
 // block sets to, which is zero, to the moved block b. It writes only what is there: few fields of a block are, and a
 // write of a pointer is expensive while garbage is collected. Decoded blocks have no residue.
 func (m *mover) block(to, b *Block) {
-	to.Kind, to.Form, to.At = b.Kind, b.Form, m.ref(b.At)
+	to.Kind, to.Form, to.At = b.Kind, b.Form, m.pending(b.At)
 	to.Summary, to.Redacted, to.Custom, to.Server, to.IsError = b.Summary, b.Redacted, b.Custom, b.Server, b.IsError
 	if b.Type != "" {
 		to.Type = b.Type

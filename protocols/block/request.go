@@ -57,7 +57,7 @@ func (r *Request) load(body []byte) error {
 	}
 	var p *past
 	if copies != nil {
-		p = &past{Copies: copies, Turns: r.first.turns, Tools: r.first.tools, Decoding: r.first.Decoding}
+		p = &past{Copies: copies, Turns: r.first.turns, Tools: r.first.tools, Decoding: r.first.Decoding, Edited: r.doc != nil}
 	}
 	view, err := r.dialect.Read(doc.Root(), l, p)
 	if err != nil {
@@ -65,26 +65,25 @@ func (r *Request) load(body []byte) error {
 	}
 	r.doc, r.edits, r.dirty, r.err, r.view = doc, nil, false, nil, view
 	r.hold = hold{turns: true, marked: true}
-	r.settle()
+	parts := doc.Parts(0, 0) // a later request may keep some, and not the others
+	if p == nil || p.Edited {
+		parts = doc.Parts(len(view.Turns), doc.Values())
+	}
+	for _, i := range view.Moved {
+		view.Turns[i].settle(doc, &parts)
+	}
+	for i := range view.Turns {
+		if t := &view.Turns[i]; t.At.doc == pending {
+			t.settle(doc, &parts)
+		}
+	}
+	for i := range view.Tools {
+		view.Tools[i].At = view.Tools[i].At.in(doc)
+	}
 	markTurns(r.view.Turns, r.view.Shared)
 	nameTools(r.view.Tools)
 	r.hold.turns = false
 	return nil
-}
-
-// settle completes the turns that were just read.
-func (r *Request) settle() {
-	turns, shared := r.view.Turns, r.view.Shared
-	fresh := len(turns) - shared
-	parts := r.doc.Parts(fresh+min(shared, 1), r.doc.Values()*fresh/max(len(turns), 1)) // system text may have moved
-	for i := range turns {
-		t := &turns[i]
-		t.At.last = ^t.At.end()
-		if n := len(t.Blocks); n == 0 || t.Blocks[n-1].At.doc != r.doc {
-			continue
-		}
-		t.settle(r.doc, &parts)
-	}
 }
 
 // derive recomputes the kinds of turns and the names of tools, which depend on the whole view. The tools of a request

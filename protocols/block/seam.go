@@ -28,6 +28,8 @@ func init() {
 		MoveTool:     moveTool,
 		Convert:      convert,
 		Doc:          func(r *Request) *jsonscan.Doc { return r.doc },
+		Pending:      func(v jsonscan.Value) Ref { return Ref{doc: pending, node: int32(v.Index()), last: int32(v.Index())} },
+		Extend:       func(at Ref, last jsonscan.Value) Ref { at.last = int32(last.Index()); return at },
 		Ref:          refOf,
 		In:           Ref.in,
 		Value:        valueOf,

@@ -116,7 +116,7 @@ func (r reqReader) tools(list jsonscan.Value, v *codec.View) {
 			tools = append(tools, t)
 			continue
 		}
-		t := block.Tool{Type: r.Word(e.Get("type")), Deferred: r.Bool(e.Get("defer_loading")), Cache: r.Cache(e), At: codec.At(e)}
+		t := block.Tool{Type: r.Word(e.Get("type")), Deferred: r.Bool(e.Get("defer_loading")), Cache: r.Cache(e), At: codec.Pending(e)}
 		f := r.Object(e.Get("function"))
 		switch {
 		case t.Type == "custom":
@@ -145,7 +145,7 @@ func (r reqReader) functions(list jsonscan.Value, v *codec.View) {
 		f := r.Object(e)
 		t := block.Tool{
 			Type: "function", Name: r.Str(f.Get("name")), Description: r.Str(f.Get("description")), Schema: r.Raw(f.Get("parameters")),
-			At: codec.At(e),
+			At: codec.Pending(e),
 		}
 		if t.Name == "" {
 			r.Missing(e, "name", "a string")
@@ -175,7 +175,7 @@ func (r reqReader) turns(root jsonscan.Value, v *codec.View) {
 			r.AddTurn(v, t)
 			continue
 		}
-		t := block.Turn{Name: r.Str(m.Get("name")), Form: codec.FormOf(m.Get("content")), At: codec.At(m)}
+		t := block.Turn{Name: r.Str(m.Get("name")), Form: codec.FormOf(m.Get("content")), At: codec.Pending(m)}
 		switch r.Str(m.Get("role")) {
 		case "system":
 			t.Role = block.RoleSystem
@@ -195,7 +195,7 @@ func (r reqReader) turns(root jsonscan.Value, v *codec.View) {
 			list := r.Blocks(m, 1)
 			t.Blocks = append(list, block.Block{
 				Kind: block.ToolResult, CallID: r.Str(m.Get("tool_call_id")), Name: t.Name,
-				Content: r.Content(m.Get("content"), r.part), Form: t.Form, At: codec.At(m),
+				Content: r.Content(m.Get("content"), r.part), Form: t.Form, At: codec.Pending(m),
 			})
 			t.Name = ""
 		case block.RoleAssistant:
@@ -248,7 +248,7 @@ func (r reqReader) assistant(m jsonscan.Value) []block.Block {
 	var segment jsonscan.Value
 	think := func(v jsonscan.Value) {
 		if s := r.Str(v); s != "" {
-			out = append(out, block.Block{Kind: block.Reasoning, Text: s, At: codec.At(v)})
+			out = append(out, block.Block{Kind: block.Reasoning, Text: s, At: codec.Pending(v)})
 		}
 	}
 	switch {
@@ -265,7 +265,7 @@ func (r reqReader) assistant(m jsonscan.Value) []block.Block {
 	}
 	out = append(out, content...)
 	if s := r.Str(refusal); s != "" {
-		out = append(out, block.Block{Kind: block.Refusal, Text: s, At: codec.At(refusal)})
+		out = append(out, block.Block{Kind: block.Refusal, Text: s, At: codec.Pending(refusal)})
 	}
 	for c := calls.First(); c.Exists(); c = calls.Next(c) {
 		if c.Kind() != jsonscan.Object {
@@ -284,7 +284,7 @@ func (r reqReader) assistant(m jsonscan.Value) []block.Block {
 	}
 	if fc := r.Object(m.Get("function_call")); fc.Exists() { // the form before tool_calls
 		out = append(out, block.Block{
-			Kind: block.ToolCall, Name: r.Str(fc.Get("name")), Args: r.Str(fc.Get("arguments")), At: codec.At(fc),
+			Kind: block.ToolCall, Name: r.Str(fc.Get("name")), Args: r.Str(fc.Get("arguments")), At: codec.Pending(fc),
 		})
 	}
 	if details.Exists() {
@@ -294,7 +294,7 @@ func (r reqReader) assistant(m jsonscan.Value) []block.Block {
 }
 
 func (r reqReader) call(c jsonscan.Value) block.Block {
-	b := block.Block{Kind: block.ToolCall, Type: r.Word(c.Get("type")), CallID: r.Str(c.Get("id")), At: codec.At(c)}
+	b := block.Block{Kind: block.ToolCall, Type: r.Word(c.Get("type")), CallID: r.Str(c.Get("id")), At: codec.Pending(c)}
 	if cu := r.Object(c.Get("custom")); cu.Exists() {
 		b.Custom, b.Name, b.Args = true, r.Str(cu.Get("name")), r.Str(cu.Get("input"))
 		return b
@@ -311,7 +311,7 @@ func (r reqReader) call(c jsonscan.Value) block.Block {
 }
 
 func (r reqReader) part(v jsonscan.Value) block.Block {
-	b := block.Block{Type: r.Word(v.Get("type")), Cache: r.Cache(v), At: codec.At(v)}
+	b := block.Block{Type: r.Word(v.Get("type")), Cache: r.Cache(v), At: codec.Pending(v)}
 	switch b.Type {
 	case "text", "input_text", "output_text":
 		b.Kind, b.Text = block.Text, r.Str(v.Get("text"))

@@ -60,7 +60,7 @@ func (r reqReader) details(list, plain jsonscan.Value, others []block.Block) []b
 	places := make([]details.Position, 0, list.Len()+1)
 	sparse := make([]int64, 0, list.Len()+1) // by index
 	if s, _ := plain.Str(nil); s != "" && !details.HasText(list) {
-		runs = append(runs, block.Block{Kind: block.Reasoning, Text: r.Str(plain), At: codec.At(plain)})
+		runs = append(runs, block.Block{Kind: block.Reasoning, Text: r.Str(plain), At: codec.Pending(plain)})
 		places, sparse = append(places, details.Position{}), append(sparse, -1)
 	}
 	var last *int64        // the index of the previous entry
@@ -80,7 +80,7 @@ func (r reqReader) details(list, plain jsonscan.Value, others []block.Block) []b
 		index, text := r.Int(e.Get("index")), r.Str(details.Text(e, member))
 		b := block.Block{
 			Kind: block.Reasoning, Type: r.Word(e.Get("type")), Text: text, Summary: member == "summary", Signature: r.Str(e.Get("signature")),
-			At: codec.At(e),
+			At: codec.Pending(e),
 		}
 		switch member {
 		case "text", "summary":
@@ -98,13 +98,13 @@ func (r reqReader) details(list, plain jsonscan.Value, others []block.Block) []b
 			switch run := &runs[n-1]; {
 			case b.Encrypted != "" && b.Text == "" && run.Encrypted == "":
 				run.Encrypted, run.Redacted, hadText = b.Encrypted, run.Redacted || b.Redacted, false
-				run.At = codec.RefOf(codec.ValueOf(run.At), e)
+				run.At = codec.Extend(run.At, e)
 				continue
 			case b.Encrypted == "" && hadText && run.Signature == "" && b.Summary == run.Summary: // an unmodified delta
 				if b.Text != "" {
 					pieces = append(pieces, b.Text)
 				}
-				run.Signature, run.At = b.Signature, codec.RefOf(codec.ValueOf(run.At), e)
+				run.Signature, run.At = b.Signature, codec.Extend(run.At, e)
 				continue
 			}
 		}

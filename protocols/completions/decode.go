@@ -79,7 +79,7 @@ func (r reqReader) prompts(root jsonscan.Value, v *codec.View) {
 
 // prompt reads one prompt.
 func (r reqReader) prompt(turns []block.Turn, v jsonscan.Value, form block.Form) []block.Turn {
-	b := block.Block{At: codec.At(v)}
+	b := block.Block{At: codec.Pending(v)}
 	switch v.Kind() {
 	case jsonscan.String:
 		b.Kind, b.Text = block.Text, r.Str(v)
@@ -99,5 +99,5 @@ func (r reqReader) prompt(turns []block.Turn, v jsonscan.Value, form block.Form)
 	if r.Err() != nil {
 		return turns
 	}
-	return append(turns, block.Turn{Role: block.RoleUser, Blocks: append(list, b), Form: form, At: codec.At(v)})
+	return append(turns, block.Turn{Role: block.RoleUser, Blocks: append(list, b), Form: form, At: codec.Pending(v)})
 }

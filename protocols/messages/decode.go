@@ -105,7 +105,7 @@ func (r reqReader) tools(list jsonscan.Value, v *codec.View) {
 		t := block.Tool{
 			Type: r.Word(e.Get("type")), Name: r.Str(e.Get("name")), Description: r.Str(e.Get("description")),
 			Schema: r.Raw(e.Get("input_schema")), Strict: r.BoolPtr(e.Get("strict")),
-			Deferred: r.Bool(e.Get("defer_loading")), Cache: r.Cache(e), At: codec.At(e),
+			Deferred: r.Bool(e.Get("defer_loading")), Cache: r.Cache(e), At: codec.Pending(e),
 		}
 		if t.Type != "" && t.Type != "custom" {
 			t.Kind, t.JSON = block.Hosted, e.Raw()
@@ -134,7 +134,7 @@ func (r reqReader) turns(root jsonscan.Value, v *codec.View) {
 		t, _, ok := r.TakeTurn(sys)
 		if !ok {
 			t = block.Turn{
-				Role: block.RoleSystem, Blocks: r.Content(sys, r.block), Form: codec.FormMember | codec.FormOf(sys), At: codec.At(sys),
+				Role: block.RoleSystem, Blocks: r.Content(sys, r.block), Form: codec.FormMember | codec.FormOf(sys), At: codec.Pending(sys),
 			}
 		}
 		r.AddTurn(v, t)
@@ -148,7 +148,7 @@ func (r reqReader) turns(root jsonscan.Value, v *codec.View) {
 			r.AddTurn(v, t)
 			continue
 		}
-		t := block.Turn{At: codec.At(m)}
+		t := block.Turn{At: codec.Pending(m)}
 		role := m.Get("role")
 		switch r.Str(role) {
 		case "user":
@@ -170,7 +170,7 @@ func (r reqReader) block(v jsonscan.Value) block.Block { return r.nested(v, 0) }
 
 // nested reads a block that is nested depth levels deep in another block.
 func (r reqReader) nested(v jsonscan.Value, depth int) block.Block {
-	b := block.Block{Type: r.Word(v.Get("type")), Cache: r.Cache(v), At: codec.At(v)}
+	b := block.Block{Type: r.Word(v.Get("type")), Cache: r.Cache(v), At: codec.Pending(v)}
 	inner := func(c jsonscan.Value) []block.Block {
 		if depth >= 2 {
 			return nil

@@ -111,7 +111,7 @@ func (r reqReader) tools(list jsonscan.Value, namespace string, out []block.Tool
 		t := block.Tool{
 			Type: r.Word(e.Get("type")), Name: r.Str(e.Get("name")), Namespace: namespace,
 			Description: r.Str(e.Get("description")), Schema: r.Raw(e.Get("parameters")),
-			Strict: r.BoolPtr(e.Get("strict")), Deferred: r.Bool(e.Get("defer_loading")), At: codec.At(e),
+			Strict: r.BoolPtr(e.Get("strict")), Deferred: r.Bool(e.Get("defer_loading")), At: codec.Pending(e),
 		}
 		switch t.Type {
 		case "function":
@@ -137,14 +137,14 @@ func (r reqReader) tools(list jsonscan.Value, namespace string, out []block.Tool
 
 func (r reqReader) turns(root jsonscan.Value, v *codec.View) {
 	if in := root.Get("instructions"); !in.IsNull() {
-		r.AddTurn(v, block.Turn{Role: block.RoleSystem, Blocks: r.Content(in, r.part), Form: codec.FormMember | codec.FormOf(in), At: codec.At(in)})
+		r.AddTurn(v, block.Turn{Role: block.RoleSystem, Blocks: r.Content(in, r.part), Form: codec.FormMember | codec.FormOf(in), At: codec.Pending(in)})
 	}
 	list := root.Get("input")
 	switch list.Kind() {
 	case jsonscan.Absent, jsonscan.Null:
 		return
 	case jsonscan.String:
-		r.AddTurn(v, block.Turn{Role: block.RoleUser, Blocks: r.Content(list, r.part), Form: codec.FormMember | codec.FormOf(list), At: codec.At(list)})
+		r.AddTurn(v, block.Turn{Role: block.RoleUser, Blocks: r.Content(list, r.part), Form: codec.FormMember | codec.FormOf(list), At: codec.Pending(list)})
 		return
 	case jsonscan.Array:
 	default:
@@ -161,7 +161,7 @@ func (r reqReader) turns(root jsonscan.Value, v *codec.View) {
 		t, last, ok := r.TakeTurn(it)
 		runs := t.Role == block.RoleAssistant || t.Role == block.RoleTool
 		if !ok {
-			t, last = block.Turn{At: codec.At(it)}, it
+			t, last = block.Turn{At: codec.Pending(it)}, it
 			if t.Role, t.Blocks, runs = r.item(it); !runs {
 				t.ID, t.Form = r.Str(it.Get("id")), codec.FormOf(it.Get("content"))
 			}
@@ -169,7 +169,7 @@ func (r reqReader) turns(root jsonscan.Value, v *codec.View) {
 		if n := len(v.Turns); open && runs && v.Turns[n-1].Role == t.Role {
 			to := &v.Turns[n-1]
 			to.Blocks = append(to.Blocks, t.Blocks...)
-			to.At = codec.RefOf(codec.ValueOf(to.At), last)
+			to.At = codec.Extend(to.At, last)
 			r.EndTurn(v)
 		} else {
 			r.AddTurn(v, t)
@@ -181,7 +181,7 @@ func (r reqReader) turns(root jsonscan.Value, v *codec.View) {
 // item reads one input item. runs reports whether consecutive items of the same role are one turn.
 func (r reqReader) item(it jsonscan.Value) (role block.Role, blocks []block.Block, runs bool) {
 	kind := r.Word(it.Get("type"))
-	b := block.Block{Type: kind, ID: r.Str(it.Get("id")), At: codec.At(it)}
+	b := block.Block{Type: kind, ID: r.Str(it.Get("id")), At: codec.Pending(it)}
 	one := func() []block.Block {
 		if b.Kind == block.Unknown || b.Kind == block.ServerItem {
 			b.JSON = it.Raw()
@@ -290,7 +290,7 @@ func (r reqReader) joined(list jsonscan.Value) string {
 }
 
 func (r reqReader) part(v jsonscan.Value) block.Block {
-	b := block.Block{Type: r.Word(v.Get("type")), Cache: r.Cache(v), At: codec.At(v)}
+	b := block.Block{Type: r.Word(v.Get("type")), Cache: r.Cache(v), At: codec.Pending(v)}
 	switch b.Type {
 	case "input_text", "output_text", "text":
 		b.Kind, b.Text = block.Text, r.Str(v.Get("text"))

@@ -625,7 +625,7 @@ func TestDecodeNextAllocs(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if n > 40 {
-		t.Errorf("%.0f allocations, want at most 40", n)
+	if n > 60 {
+		t.Errorf("%.0f allocations, want at most 60", n)
 	}
 }

@@ -44,6 +44,13 @@ func Convert(dst []byte, r *block.Request, d Dialect, opt *block.EncodeOptions,
 // DocOf returns the document of a request as last parsed, without pending edits, or nil for a built or detached one.
 func DocOf(r *block.Request) *jsonscan.Doc { return access.Doc(r) }
 
+// Pending returns the position of a value for a block, turn or tool that is read from it. The request completes it when everything
+// is read.
+func Pending(v jsonscan.Value) block.Ref { return access.Pending(v) }
+
+// Extend returns a position that extends to the value last, a later sibling.
+func Extend(at block.Ref, last jsonscan.Value) block.Ref { return access.Extend(at, last) }
+
 // RefOf returns the position of v, which may extend to the value last, a later sibling.
 func RefOf(v, last jsonscan.Value) block.Ref { return access.Ref(v, last) }
 
@@ -54,10 +61,14 @@ func At(v jsonscan.Value) block.Ref { return access.Ref(v, v) }
 func ValueOf(at block.Ref) jsonscan.Value { return access.Value(at) }
 
 // ValueIn returns the value at a position in the edited document. ValueOf may return it in a document with only its turn.
-func ValueIn(e *jsonscan.Edits, at block.Ref) jsonscan.Value { return access.Value(access.In(at, e.Doc())) }
+func ValueIn(e *jsonscan.Edits, at block.Ref) jsonscan.Value {
+	return access.Value(access.In(at, e.Doc()))
+}
 
 // LastIn is LastOf in the edited document.
-func LastIn(e *jsonscan.Edits, at block.Ref) jsonscan.Value { return access.Last(access.In(at, e.Doc())) }
+func LastIn(e *jsonscan.Edits, at block.Ref) jsonscan.Value {
+	return access.Last(access.In(at, e.Doc()))
+}
 
 // Parsed returns the field JSON of a block as a value, which does not exist if it is invalid.
 func Parsed(b *block.Block) jsonscan.Value {

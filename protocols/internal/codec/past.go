@@ -20,12 +20,14 @@ type past struct {
 
 	origin *seam.Origin // of the turn that was taken last, until it is added
 
+	same bool // the turn that was taken last has the same blocks
+
 	copy jsonscan.Copy             // of the turn or tool that is taken; here, it needs no memory of its own
 	room func(n int) []block.Block // Reader.Room
 }
 
-// turnRoom is the number of blocks for which there is room at first: blocks of an earlier request are rarely moved.
-const turnRoom = 16
+// shares reports whether the request has blocks of an earlier one, and a later one may have its blocks.
+func (p *past) shares() bool { return p.Past != nil && !p.Edited }
 
 // from sets the earlier request. Strings with escapes are shared with it. Its memory for them is not: if it is more than
 // twice the new body, the strings are read again, so that a request never refers to much more memory than its body's
@@ -39,7 +41,6 @@ func (r *Reader) from(earlier *Past, doc *jsonscan.Doc) bool {
 		r.past.members++
 	}
 	r.arena.Reserve(earlier.Copies.Fresh())
-	r.slab = make([]block.Block, turnRoom)
 	return true
 }
 
@@ -47,6 +48,7 @@ func (r *Reader) from(earlier *Past, doc *jsonscan.Doc) bool {
 // item.
 func (r *Reader) TakeTurn(first jsonscan.Value) (t block.Turn, last jsonscan.Value, ok bool) {
 	p := &r.past
+	p.same = false
 	if p.Past == nil {
 		return t, last, false
 	}
@@ -71,7 +73,8 @@ func (r *Reader) TakeTurn(first jsonscan.Value) (t block.Turn, last jsonscan.Val
 	}
 	r.blocks += n
 	p.turn, p.origin = i+1, p.Origins[i]
-	return access.MoveTurn(old, first.Doc(), c, p.room), last, true
+	t, p.same = access.MoveTurn(old, first.Doc(), c, p.room, p.Edited)
+	return t, last, true
 }
 
 // find returns the number of the turn at a position, or -1.
@@ -143,6 +146,9 @@ func (r *Reader) AddTurn(v *View, t block.Turn) {
 	if n := len(v.Turns); v.Shared == n && r.past.origin != nil && r.past.turn == n+1 {
 		v.Shared++
 	}
+	if r.past.origin != nil && !r.past.same {
+		v.Moved = append(v.Moved, int32(len(v.Turns)))
+	}
 	v.Turns = append(v.Turns, t)
 	v.Blocks = append(v.Blocks, int32(r.blocks))
 	v.Origins = append(v.Origins, r.origin())
@@ -167,6 +173,9 @@ func (r *Reader) origin() *seam.Origin {
 func (r *Reader) EndTurn(v *View) {
 	n := len(v.Turns) - 1
 	v.Blocks[n], v.Shared = int32(r.blocks), min(v.Shared, n)
+	if k := len(v.Moved); k == 0 || int(v.Moved[k-1]) != n {
+		v.Moved = append(v.Moved, int32(n))
+	}
 	r.past.origin = nil
 	v.Origins[n] = r.origin()
 }

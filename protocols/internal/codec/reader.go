@@ -252,6 +252,9 @@ func (r *Reader) Blocks(v jsonscan.Value, n int) []block.Block {
 
 // Room returns a slice with capacity for n blocks that are already counted.
 func (r *Reader) Room(n int) []block.Block {
+	if r.past.shares() { // a later request may keep some lists, and not the others
+		return make([]block.Block, 0, n)
+	}
 	if len(r.slab) < n {
 		r.slab = make([]block.Block, max(n, min(64, 4+r.blocks)))
 	}
@@ -285,12 +288,12 @@ func (r *Reader) Content(v jsonscan.Value, one func(jsonscan.Value) block.Block)
 		return nil
 	case jsonscan.String:
 		list := r.Blocks(v, 1)
-		return append(list, block.Block{Kind: block.Text, Text: r.Str(v), At: At(v)})
+		return append(list, block.Block{Kind: block.Text, Text: r.Str(v), At: Pending(v)})
 	case jsonscan.Array:
 		list := r.Blocks(v, v.Len())
 		for e := v.First(); e.Exists() && r.err == nil; e = v.Next(e) {
 			if e.Kind() == jsonscan.String { // sent by some clients
-				list = append(list, block.Block{Kind: block.Text, Text: r.Str(e), At: At(e)})
+				list = append(list, block.Block{Kind: block.Text, Text: r.Str(e), At: Pending(e)})
 				continue
 			}
 			if e.Kind() != jsonscan.Object {

@@ -14,19 +14,21 @@ type place struct {
 const named = -1
 
 // Parts makes parts of a document: documents with some of its values that have no reference to the others. Values of a part have the
-// paths that they have in the document. Their indexes and spans begin at the part; see [Doc.Place]. Parts share memory.
+// paths that they have in the document. Their indexes and spans begin at the part; see [Doc.Place].
 type Parts struct {
 	doc   *Doc
 	docs  []Doc  // free memory
-	nodes []node // free memory
+	nodes []node // used and free memory
+	more  int    // nodes that are allocated at once
 
 	in   int32 // the array of the last part, or 0
 	path string
 }
 
-// Parts returns what makes parts of the document. parts and values are the numbers of parts and of values in them that are expected.
+// Parts returns what makes parts of the document. parts and values are the numbers of parts and of values in them that are expected;
+// these share memory. With 0, each part has its own.
 func (d *Doc) Parts(parts, values int) Parts {
-	return Parts{doc: d, docs: make([]Doc, parts), nodes: uncleared(max(values, 1))}
+	return Parts{doc: d, docs: make([]Doc, parts), more: min(values, 256)}
 }
 
 // Of returns a part with the values from first to last, a later sibling or first itself.
@@ -36,7 +38,8 @@ func (p *Parts) Of(first, last Value) *Doc {
 		p.docs = make([]Doc, 1)
 	}
 	if n := int(to - from); cap(p.nodes)-len(p.nodes) < n {
-		p.nodes = uncleared(n)
+		p.nodes = uncleared(max(n, p.more))
+		p.more *= 2
 	}
 	at := len(p.nodes)
 	p.nodes = append(p.nodes, p.doc.nodes[from:to]...)
@@ -47,7 +50,11 @@ func (p *Parts) Of(first, last Value) *Doc {
 	d.nodes = p.nodes[at:len(p.nodes):len(p.nodes)]
 	d.escaped, d.depth = -1, p.doc.depth
 	d.of = place{true, p.pathOf(first), from, off}
-	d.is(p.doc.piece(off, end))
+	if b, ok := p.doc.one(off, end); ok {
+		d.is(b)
+	} else {
+		d.hold(p.doc.cut(nil, off, end, 0))
+	}
 	if top := &d.nodes[0]; top.flags&flagMember != 0 {
 		top.flags &^= flagMember | flagKeyEscaped
 		top.key, top.keyLen = named, 0

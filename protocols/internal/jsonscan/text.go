@@ -34,6 +34,14 @@ func (t *text) is(body []byte) {
 	t.body, t.pieces, t.size, t.held = body, nil, len(body), len(body)
 }
 
+// hold makes t a text of pieces.
+func (t *text) hold(pieces []piece) {
+	t.pieces, t.joined = pieces, new(joined)
+	for _, p := range pieces {
+		t.size += len(p.b)
+	}
+}
+
 // slice returns the bytes [off, end).
 func (t *text) slice(off, end int32) []byte {
 	if t.pieces == nil {
@@ -42,22 +50,23 @@ func (t *text) slice(off, end int32) []byte {
 	return t.between(int(off), int(end))
 }
 
-// between returns the bytes [off, end) of a text with pieces.
+// between returns the bytes [off, end) of a text with pieces, as a copy if they are in several. The whole would keep more memory.
 func (t *text) between(off, end int) []byte {
-	if p := &t.pieces[t.find(off)]; end <= p.at+len(p.b) {
-		return p.b[off-p.at : end-p.at : end-p.at]
+	if b, ok := t.one(off, end); ok {
+		return b
 	}
-	return t.whole()[off:end:end]
+	return t.append(make([]byte, 0, end-off), off, end)
 }
 
-// piece returns the bytes [off, end), if necessary as a copy.
-func (t *text) piece(off, end int) []byte {
-	if t.pieces != nil {
-		if p := &t.pieces[t.find(off)]; end > p.at+len(p.b) {
-			return t.append(make([]byte, 0, end-off), off, end)
-		}
+// one returns the bytes [off, end) if they are in one piece.
+func (t *text) one(off, end int) ([]byte, bool) {
+	if t.pieces == nil {
+		return t.body[off:end:end], true
 	}
-	return t.slice(int32(off), int32(end))
+	if p := &t.pieces[t.find(off)]; end <= p.at+len(p.b) {
+		return p.b[off-p.at : end-p.at : end-p.at], true
+	}
+	return nil, false
 }
 
 // find returns the number of the piece with the byte off.

@@ -33,6 +33,7 @@ type Decoding struct {
 	Memory  int       // bytes of memory for unescaped strings that the view may refer to, besides the body
 	Origins []*Origin // of the turns; see Origin
 	Shared  int       // number of turns at the beginning that an earlier request has, too
+	Moved   []int32   // numbers of the turns that were taken over, but do not have the blocks of an earlier request
 }
 
 // An Origin identifies the contents of a turn as they were read from a body: a turn that a later request takes over has
@@ -50,6 +51,7 @@ type Past[Tool, Turn any] struct {
 	Turns  []Turn
 	Tools  []Tool
 	Decoding
+	Edited bool // the document is an edited body of the same request, whose blocks get other positions
 }
 
 // Member is a top-level field of a request body.
@@ -106,9 +108,9 @@ type Access[API, Limits, Params, Tool, Turn, Block, Request, Ref, EncodeOptions,
 	// DecodeNext is Decode for the API of prev. It takes over what both bodies have in common. It reports false if prev
 	// was not decoded.
 	DecodeNext func(prev *Request, body []byte, lim *Limits) (*Request, bool, error)
-	// MoveTurn returns a turn of an earlier request as a turn of the document now. room returns memory for blocks.
-	// MoveTool does the same for a tool.
-	MoveTurn func(t *Turn, now *jsonscan.Doc, c *jsonscan.Copy, room func(n int) []Block) Turn
+	// MoveTurn returns a turn of an earlier request as a turn of the document now, and whether it has the same blocks. room
+	// returns memory for other ones; with apart, they are always others. MoveTool does the same for a tool.
+	MoveTurn func(t *Turn, now *jsonscan.Doc, c *jsonscan.Copy, room func(n int) []Block, apart bool) (moved Turn, same bool)
 	MoveTool func(t *Tool, now *jsonscan.Doc, c *jsonscan.Copy) Tool
 	// Convert appends r in the API of d. If r is in that API, this is a copy with its edits; otherwise write encodes
 	// its view.
@@ -117,6 +119,10 @@ type Access[API, Limits, Params, Tool, Turn, Block, Request, Ref, EncodeOptions,
 
 	// Doc returns the document of a request as last parsed, without pending edits, or nil for a built or detached one.
 	Doc func(r *Request) *jsonscan.Doc
+	// Pending returns the position of a value for what is read from it, which has no document until the request has one.
+	Pending func(v jsonscan.Value) Ref
+	// Extend returns a position that extends to the value last.
+	Extend func(at Ref, last jsonscan.Value) Ref
 	// Ref returns the position of v, which may extend to the value last, a later sibling.
 	Ref func(v, last jsonscan.Value) Ref
 	// Value returns the value at a position. It does not exist for a block that was not read from a body.
