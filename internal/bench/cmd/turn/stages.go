@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 	"time"
-	"unsafe"
 
 	"github.com/weft-go/weft/kvhash"
 	"github.com/weft-go/weft/kvhash/index"
@@ -35,12 +33,14 @@ type stages struct {
 	workers   []worker
 	histories map[string]*preamble.History
 	memo      *prompt.Memo
+	client    []byte  // memory of the client's body
 	body      *[]byte // of a request to an engine
 	tokens    int     // of the last prompt
 	cached    int     // of these, tokens that its worker held
 }
 
-// newStages returns stages without any history. body is the memory of the bodies of earlier ones: the gateway reuses it.
+// newStages returns stages without any history. body is the memory of the bodies of earlier ones: the gateway reuses it, like the
+// memory of clients' bodies.
 func newStages(model *prompt.Model, signer *replay.Signer, body *[]byte) (*stages, error) {
 	s := &stages{model: model, signer: signer, router: router.New(index.New(blockSize, nil), &router.Options{}), histories: map[string]*preamble.History{}, memo: prompt.NewMemo(memoBytes), body: body}
 	var err error
@@ -89,10 +89,10 @@ func (s *stages) take(v *conversation, k int, m *meter) ([]cost, error) {
 	var place router.Request
 	var ticket *router.Ticket
 	step(0, func() error {
-		var text strings.Builder
-		text.Grow(int(r.ContentLength) + 1)
-		text.WriteByte(0)
-		body = unsafe.Slice(unsafe.StringData(text.String()), r.ContentLength)
+		if n := int(r.ContentLength); cap(s.client) < n {
+			s.client = make([]byte, n+n/4)
+		}
+		body = s.client[:r.ContentLength]
 		_, err := io.ReadFull(http.MaxBytesReader(nil, r.Body, 64<<20), body)
 		return err
 	})
