@@ -84,6 +84,6 @@ func measured(t *testing.T, name string, g http.Handler, r *http.Request) {
 	w := httptest.NewRecorder()
 	g.ServeHTTP(w, r)
 	runtime.ReadMemStats(&after)
-	require.Less(t, (after.TotalAlloc-before.TotalAlloc)>>20, uint64(300), "MiB allocated for %s: %d %.200s", name, w.Code, w.Body)
+	require.Less(t, (after.TotalAlloc-before.TotalAlloc)>>20, uint64(340), "MiB allocated for %s: %d %.200s", name, w.Code, w.Body)
 	require.Contains(t, []int{200, 400, 413}, w.Code)
 }

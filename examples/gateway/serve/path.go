@@ -160,6 +160,17 @@ func (g *Gateway) respond(w http.ResponseWriter, r *http.Request, a *wire.API) {
 	c.prefetch(r, err)
 }
 
+// decode decodes a body, whose memory the next request may use, and returns its size.
+func (c *call) decode(body []byte) (turn *prompt.Turn, size int, err error) {
+	defer clientBodies.put(body) // Decode copies what it keeps
+	if body, err = c.join(body); err != nil {
+		return nil, 0, err
+	}
+	turn = c.g.memo.Turn(c.rec.Tenant, "", "")
+	c.req, err = turn.Decode(c.api, body, &block.Limits{Body: int(c.g.opt.MaxBody)})
+	return turn, len(body), err
+}
+
 // read decodes the request and turns it into what engines get.
 func (c *call) read(w http.ResponseWriter, r *http.Request) error {
 	g, ctx := c.g, r.Context()
@@ -167,16 +178,12 @@ func (c *call) read(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	defer clientBodies.put(body) // Decode copies what it keeps
 	if err := g.work.take(ctx); err != nil {
 		return err
 	}
 	defer g.work.give()
-	if body, err = c.join(body); err != nil {
-		return err
-	}
-	turn := g.memo.Turn(c.rec.Tenant, "", "")
-	if c.req, err = turn.Decode(c.api, body, &block.Limits{Body: int(g.opt.MaxBody)}); err != nil {
+	turn, size, err := c.decode(body)
+	if err != nil {
 		return err
 	}
 	if err := g.check(c, r.URL.Path); err != nil {
@@ -187,7 +194,7 @@ func (c *call) read(w http.ResponseWriter, r *http.Request) error {
 	}
 	record, d, _ := g.lookup(c.req.Params().Model) // which check found
 	c.use(record, d)
-	if err := c.backend.accept(r, len(body)); err != nil {
+	if err := c.backend.accept(r, size); err != nil {
 		return err
 	}
 	c.notices = g.notices(r.Header)
