@@ -37,12 +37,12 @@ func decodeNext(prev *Request, body []byte, lim *Limits) (*Request, bool, error)
 	return r, true, nil
 }
 
-// pending stands for the document of a request that is being read. Blocks are copied while they are read; memory that is left over
-// must not keep the document.
+// pending is the document of positions until everything is read. Blocks are copied meanwhile, and copies that are no longer needed
+// must not keep the real document in memory.
 var pending = new(jsonscan.Doc)
 
-// settle completes the positions of a turn that was read from doc. Those of blocks are in a part of the document, so that the turn of
-// a later request may have the same blocks.
+// settle completes the positions of a turn in doc. Its blocks get positions in a part of the document, so that the turn of a later
+// request may have the same blocks.
 func (t *Turn) settle(doc *jsonscan.Doc, parts *jsonscan.Parts) {
 	t.At = t.At.in(doc)
 	t.At.last = ^t.At.end()

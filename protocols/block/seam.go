@@ -47,9 +47,9 @@ func init() {
 	})
 }
 
-// refOf returns the position of v, which may extend to the value last, a later sibling.
-func refOf(v, last jsonscan.Value) Ref {
-	return Ref{doc: v.Doc(), node: int32(v.Index()), last: int32(last.Index())}
+// refOf returns the position of v.
+func refOf(v jsonscan.Value) Ref {
+	return Ref{doc: v.Doc(), node: int32(v.Index()), last: int32(v.Index())}
 }
 
 // valueOf returns the value at a position. The value does not exist for a block that was not read from a body.

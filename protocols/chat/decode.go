@@ -116,7 +116,7 @@ func (r reqReader) tools(list jsonscan.Value, v *codec.View) {
 			tools = append(tools, t)
 			continue
 		}
-		t := block.Tool{Type: r.Word(e.Get("type")), Deferred: r.Bool(e.Get("defer_loading")), Cache: r.Cache(e), At: codec.Pending(e)}
+		t := block.Tool{Type: r.Str(e.Get("type")), Deferred: r.Bool(e.Get("defer_loading")), Cache: r.Cache(e), At: codec.Pending(e)}
 		f := r.Object(e.Get("function"))
 		switch {
 		case t.Type == "custom":
@@ -294,7 +294,7 @@ func (r reqReader) assistant(m jsonscan.Value) []block.Block {
 }
 
 func (r reqReader) call(c jsonscan.Value) block.Block {
-	b := block.Block{Kind: block.ToolCall, Type: r.Word(c.Get("type")), CallID: r.Str(c.Get("id")), At: codec.Pending(c)}
+	b := block.Block{Kind: block.ToolCall, Type: r.Str(c.Get("type")), CallID: r.Str(c.Get("id")), At: codec.Pending(c)}
 	if cu := r.Object(c.Get("custom")); cu.Exists() {
 		b.Custom, b.Name, b.Args = true, r.Str(cu.Get("name")), r.Str(cu.Get("input"))
 		return b
@@ -311,7 +311,7 @@ func (r reqReader) call(c jsonscan.Value) block.Block {
 }
 
 func (r reqReader) part(v jsonscan.Value) block.Block {
-	b := block.Block{Type: r.Word(v.Get("type")), Cache: r.Cache(v), At: codec.Pending(v)}
+	b := block.Block{Type: r.Str(v.Get("type")), Cache: r.Cache(v), At: codec.Pending(v)}
 	switch b.Type {
 	case "text", "input_text", "output_text":
 		b.Kind, b.Text = block.Text, r.Str(v.Get("text"))

@@ -79,7 +79,7 @@ func (r reqReader) details(list, plain jsonscan.Value, others []block.Block) []b
 		}
 		index, text := r.Int(e.Get("index")), r.Str(details.Text(e, member))
 		b := block.Block{
-			Kind: block.Reasoning, Type: r.Word(e.Get("type")), Text: text, Summary: member == "summary", Signature: r.Str(e.Get("signature")),
+			Kind: block.Reasoning, Type: r.Str(e.Get("type")), Text: text, Summary: member == "summary", Signature: r.Str(e.Get("signature")),
 			At: codec.Pending(e),
 		}
 		switch member {

@@ -103,7 +103,7 @@ func (r reqReader) tools(list jsonscan.Value, v *codec.View) {
 			continue
 		}
 		t := block.Tool{
-			Type: r.Word(e.Get("type")), Name: r.Str(e.Get("name")), Description: r.Str(e.Get("description")),
+			Type: r.Str(e.Get("type")), Name: r.Str(e.Get("name")), Description: r.Str(e.Get("description")),
 			Schema: r.Raw(e.Get("input_schema")), Strict: r.BoolPtr(e.Get("strict")),
 			Deferred: r.Bool(e.Get("defer_loading")), Cache: r.Cache(e), At: codec.Pending(e),
 		}
@@ -170,7 +170,7 @@ func (r reqReader) block(v jsonscan.Value) block.Block { return r.nested(v, 0) }
 
 // nested reads a block that is nested depth levels deep in another block.
 func (r reqReader) nested(v jsonscan.Value, depth int) block.Block {
-	b := block.Block{Type: r.Word(v.Get("type")), Cache: r.Cache(v), At: codec.Pending(v)}
+	b := block.Block{Type: r.Str(v.Get("type")), Cache: r.Cache(v), At: codec.Pending(v)}
 	inner := func(c jsonscan.Value) []block.Block {
 		if depth >= 2 {
 			return nil

@@ -98,7 +98,7 @@ func (c *canon) note() bool {
 // did counts an edit at v that removed n bytes of the body.
 func (c *canon) did(x *Change, v jsonscan.Value, n int) {
 	if x.Count++; x.Count == 1 {
-		at := codec.RefOf(v, v)
+		at := codec.At(v)
 		x.Path, x.Offset = at.Path(), c.w.offset(at)
 	}
 	x.Bytes += n

@@ -166,7 +166,7 @@ func apply(r *block.Request, o *Options, changes []Change, before int) (Report, 
 	return rep, nil
 }
 
-// sizeOf returns the length of the body as last parsed, in bytes, or 0 if there is none.
+// sizeOf returns the length of the body as last parsed, in bytes. It is 0 for a request without a body.
 func sizeOf(r *block.Request) int {
 	if d := codec.DocOf(r); d != nil {
 		return d.Size()

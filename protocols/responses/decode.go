@@ -109,7 +109,7 @@ func (r reqReader) tools(list jsonscan.Value, namespace string, out []block.Tool
 			continue
 		}
 		t := block.Tool{
-			Type: r.Word(e.Get("type")), Name: r.Str(e.Get("name")), Namespace: namespace,
+			Type: r.Str(e.Get("type")), Name: r.Str(e.Get("name")), Namespace: namespace,
 			Description: r.Str(e.Get("description")), Schema: r.Raw(e.Get("parameters")),
 			Strict: r.BoolPtr(e.Get("strict")), Deferred: r.Bool(e.Get("defer_loading")), At: codec.Pending(e),
 		}
@@ -180,7 +180,7 @@ func (r reqReader) turns(root jsonscan.Value, v *codec.View) {
 
 // item reads one input item. runs reports whether consecutive items of the same role are one turn.
 func (r reqReader) item(it jsonscan.Value) (role block.Role, blocks []block.Block, runs bool) {
-	kind := r.Word(it.Get("type"))
+	kind := r.Str(it.Get("type"))
 	b := block.Block{Type: kind, ID: r.Str(it.Get("id")), At: codec.Pending(it)}
 	one := func() []block.Block {
 		if b.Kind == block.Unknown || b.Kind == block.ServerItem {
@@ -290,7 +290,7 @@ func (r reqReader) joined(list jsonscan.Value) string {
 }
 
 func (r reqReader) part(v jsonscan.Value) block.Block {
-	b := block.Block{Type: r.Word(v.Get("type")), Cache: r.Cache(v), At: codec.Pending(v)}
+	b := block.Block{Type: r.Str(v.Get("type")), Cache: r.Cache(v), At: codec.Pending(v)}
 	switch b.Type {
 	case "input_text", "output_text", "text":
 		b.Kind, b.Text = block.Text, r.Str(v.Get("text"))

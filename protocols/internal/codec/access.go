@@ -51,11 +51,8 @@ func Pending(v jsonscan.Value) block.Ref { return access.Pending(v) }
 // Extend returns a position that extends to the value last, a later sibling.
 func Extend(at block.Ref, last jsonscan.Value) block.Ref { return access.Extend(at, last) }
 
-// RefOf returns the position of v, which may extend to the value last, a later sibling.
-func RefOf(v, last jsonscan.Value) block.Ref { return access.Ref(v, last) }
-
 // At returns the position of a value.
-func At(v jsonscan.Value) block.Ref { return access.Ref(v, v) }
+func At(v jsonscan.Value) block.Ref { return access.Ref(v) }
 
 // ValueOf returns the value at a position. It does not exist for a block that was not read from a body.
 func ValueOf(at block.Ref) jsonscan.Value { return access.Value(at) }
@@ -151,6 +148,5 @@ func CacheOf(c jsonscan.Value, a *jsonscan.Arena) *block.Cache {
 		out.TTL, _ = ttl.Str(a)
 	}
 	out.Scope, _ = c.Get("scope").Str(a)
-	out.Type, out.TTL = word(out.Type), word(out.TTL)
 	return &out
 }

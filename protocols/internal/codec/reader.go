@@ -78,58 +78,6 @@ func (r *Reader) Str(v jsonscan.Value) string {
 	return s
 }
 
-// Word returns a string that is one of a few words in most requests, such as the type of a block. These do not refer to
-// the body, so that they need not be moved when a later request takes over the block.
-func (r *Reader) Word(v jsonscan.Value) string { return word(r.Str(v)) }
-
-func word(s string) string {
-	switch s {
-	case "text":
-		return "text"
-	case "thinking":
-		return "thinking"
-	case "redacted_thinking":
-		return "redacted_thinking"
-	case "tool_use":
-		return "tool_use"
-	case "tool_result":
-		return "tool_result"
-	case "image":
-		return "image"
-	case "image_url":
-		return "image_url"
-	case "function":
-		return "function"
-	case "custom":
-		return "custom"
-	case "message":
-		return "message"
-	case "reasoning":
-		return "reasoning"
-	case "reasoning.text":
-		return "reasoning.text"
-	case "function_call":
-		return "function_call"
-	case "function_call_output":
-		return "function_call_output"
-	case "custom_tool_call":
-		return "custom_tool_call"
-	case "custom_tool_call_output":
-		return "custom_tool_call_output"
-	case "input_text":
-		return "input_text"
-	case "output_text":
-		return "output_text"
-	case "ephemeral":
-		return "ephemeral"
-	case "5m":
-		return "5m"
-	case "1h":
-		return "1h"
-	}
-	return s
-}
-
 // Hint returns a string that is only a hint: it affects neither the prompt nor the form of the response. A value of
 // another type is treated as absent; [intent.Read] reports it.
 func (r *Reader) Hint(v jsonscan.Value) string {

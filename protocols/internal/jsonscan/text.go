@@ -3,6 +3,7 @@
 package jsonscan
 
 import (
+	"iter"
 	"sort"
 	"sync"
 )
@@ -17,7 +18,7 @@ type text struct {
 	joined *joined // of the pieces
 }
 
-// joined is a text in one piece, once somebody wanted it.
+// joined is a text in one piece, after the first call of [Doc.Body].
 type joined struct {
 	once sync.Once
 	body []byte
@@ -84,50 +85,51 @@ func (t *text) whole() []byte {
 	return j.body
 }
 
+// each yields the bytes [off, end), piece by piece.
+func (t *text) each(off, end int) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		if t.pieces == nil {
+			yield(t.body[off:end:end])
+			return
+		}
+		for i := t.find(off); off < end; i++ {
+			p := &t.pieces[i]
+			to := min(end-p.at, len(p.b))
+			if !yield(p.b[off-p.at : to : to]) {
+				return
+			}
+			off = p.at + to
+		}
+	}
+}
+
 // append appends the bytes [off, end).
 func (t *text) append(dst []byte, off, end int) []byte {
-	if t.pieces == nil {
-		return append(dst, t.body[off:end]...)
-	}
-	for i := t.find(off); off < end; i++ {
-		p := &t.pieces[i]
-		part := p.b[off-p.at : min(end-p.at, len(p.b))]
-		dst, off = append(dst, part...), off+len(part)
+	for part := range t.each(off, end) {
+		dst = append(dst, part...)
 	}
 	return dst
 }
 
 // cut returns pieces with the bytes [off, end) for another text, where they begin at at.
 func (t *text) cut(list []piece, off, end, at int) []piece {
-	if t.pieces == nil {
-		return append(list, piece{at, t.body[off:end:end]})
-	}
-	for i := t.find(off); off < end; i++ {
-		p := &t.pieces[i]
-		to := min(end-p.at, len(p.b))
-		part := p.b[off-p.at : to : to]
+	for part := range t.each(off, end) {
 		list = append(list, piece{at, part})
-		off, at = off+len(part), at+len(part)
+		at += len(part)
 	}
 	return list
 }
 
 // common returns the number of bytes [off, end) with which b begins as well.
 func (t *text) common(off, end int, b []byte) int {
-	if t.pieces == nil {
-		return common(t.body[off:end], b)
-	}
-	from := off
-	for i := t.find(off); off < end; i++ {
-		p := &t.pieces[i]
-		part := p.b[off-p.at : min(end-p.at, len(p.b))]
-		n := common(part, b[off-from:])
-		off += n
-		if n < len(part) {
+	n := 0
+	for part := range t.each(off, end) {
+		k := common(part, b[n:])
+		if n += k; k < len(part) {
 			break
 		}
 	}
-	return off - from
+	return n
 }
 
 // commonEnd returns the number of bytes at the end with which b ends as well.

@@ -123,8 +123,8 @@ type Access[API, Limits, Params, Tool, Turn, Block, Request, Ref, EncodeOptions,
 	Pending func(v jsonscan.Value) Ref
 	// Extend returns a position that extends to the value last.
 	Extend func(at Ref, last jsonscan.Value) Ref
-	// Ref returns the position of v, which may extend to the value last, a later sibling.
-	Ref func(v, last jsonscan.Value) Ref
+	// Ref returns the position of v.
+	Ref func(v jsonscan.Value) Ref
 	// Value returns the value at a position. It does not exist for a block that was not read from a body.
 	Value func(at Ref) jsonscan.Value
 	// In returns the position in the whole document of a position that may be in a part of it.
