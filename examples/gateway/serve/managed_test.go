@@ -658,7 +658,7 @@ func TestManagedLogs(t *testing.T) {
 		}
 		r.done(t, 5)
 		require.Contains(t, log.String(), "request done")
-		for _, secret := range []string{"SECRET", "sk-", "two looks", "a.go", strings.Repeat("long name ", 20)} {
+		for _, secret := range []string{"SECRET", "sk-client", "sk-up", "two looks", "a.go", strings.Repeat("long name ", 20)} {
 			require.NotContains(t, log.String(), secret)
 		}
 	})
