@@ -86,7 +86,11 @@ func (m *Model) appendBatch(dst []uint32, s string, i int, ends []int, st *State
 		if a.word > 0 {
 			i = ends[a.word-1]
 		}
-		dst = m.Append(dst, s, i, ends[a.word], st)
+		end := ends[a.word]
+		dst = m.Append(dst, s, i, end, st)
+		if end-i == 1 { // Append does without the cache for these, but find does not
+			st.words.Put(b.key[a.word][0], b.key[a.word][1], dst[len(dst)-1:])
+		}
 	}
 	return append(dst, b.ids[done:ids]...)
 }

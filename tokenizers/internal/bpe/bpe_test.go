@@ -278,6 +278,33 @@ func TestAppendWords(t *testing.T) {
 	}
 }
 
+// TestBatchFinds checks that a batch finds all words of the batch before in the cache, also those of one byte.
+func TestBatchFinds(t *testing.T) {
+	m := randomModel(t, 1)
+	var st State
+	const s = "ab a\nb\tc cab\n"
+	ends := []int{2, 3, 4, 5, 6, 7, 8, 9, 12, 13}
+	for round := range 2 {
+		if got, want := m.AppendWords(nil, s, 0, ends, &st), naiveWords(m, s, ends); !slices.Equal(got, want) {
+			t.Fatalf("got %d, want %d", got, want)
+		}
+		st.batch.keys(s, 0, ends)
+		if _, missing := st.batch.find((*[words.Size]words.Entry)(st.words.Entries), len(ends)); missing > 0 {
+			t.Errorf("round %d: %d of %d words are not in the cache", round, missing, len(ends))
+		}
+	}
+}
+
+// naiveWords returns the ids of the words of s with the given ends.
+func naiveWords(m *Model, s string, ends []int) (ids []uint32) {
+	at := 0
+	for _, end := range ends {
+		ids = append(ids, naive(m, s[at:end])...)
+		at = end
+	}
+	return ids
+}
+
 // With IgnoreMerges a token wins even if merges cannot make it.
 func TestIgnoreMerges(t *testing.T) {
 	merges := [][2]string{{"a", "b"}, {"b", "c"}, {"a", "bc"}}
