@@ -26,20 +26,29 @@ func (c *Cache) Sampled(known []Prefix, same int, ns, text string, segs []tokeni
 	if c.Err() != nil {
 		return Prefix{}, nil, false
 	}
-	key, at := rootKey{ns, false}, newCursor(segs)
+	e := c.encoders.Get().(*encoder)
+	defer c.release(e)
+	at := newCursor(segs)
+	e.joined = text
+	e.joined = e.rest(at)
+	before := 0
+	if k := len(known); k > 0 {
+		before = known[k-1].Bytes
+	}
+	if before > len(e.joined) {
+		return Prefix{}, nil, false
+	}
+	own, rest, end := c.splice(e.joined[before:], sampled, encoded)
+	if own == 0 {
+		return Prefix{}, nil, false
+	}
+	key := rootKey{ns, false}
 	from := prefixEnd{n: c.root(key, true), at: at, baseAt: at}
 	from.follow(known, same, key)
 	if k := len(known); k > 0 && from.n != known[k-1].n {
 		return Prefix{}, nil, false
 	}
-	e := c.encoders.Get().(*encoder)
-	defer c.release(e)
-	e.joined = text
 	e.begin(from.at, 0, e.rest(from.at))
-	own, rest, end := c.splice(e.text, sampled, encoded)
-	if own == 0 {
-		return Prefix{}, nil, false
-	}
 	cut, kind := c.split.Next(e.text, end, e.untrusted)
 	ids = append(ids, sampled[:own]...)
 	for end < cut && rest < len(encoded) && c.spelled(e.text[end:cut], encoded[rest]) > 0 {
