@@ -171,7 +171,13 @@ func (c *call) join(body []byte) ([]byte, error) {
 		changed["input"] = slices.Concat([]byte{'['}, input, []byte{']'})
 	}
 	if c.lane != nil {
-		c.warm = string(r.Field("generate")) == "false"
+		switch raw := string(r.Field("generate")); raw {
+		case "", "true", "null":
+		case "false":
+			c.warm = true
+		default:
+			return nil, apierr.Invalid("generate", "generate must be true or false, not %.40s.", raw)
+		}
 		changed["stream"] = []byte("true")
 		changed["type"], changed["stream_id"], changed["generate"] = nil, nil, nil
 	}

@@ -174,6 +174,9 @@ func TestSocketWarmUp(t *testing.T) {
 	require.Regexp(t, `(?s)Go\..*Hello\..*A\..*B\.`, r.prompts[1].Text)
 	c.send(`"generate":false,"input":[{"role":"nobody","content":"x"}]`)
 	c.wantError(400, "", "role")
+	c.send(`"generate":"no","input":"C."`)
+	c.wantError(400, "", "generate must be true or false")
+	require.Len(t, r.prompts, 2)
 }
 
 // TestSocketStore checks that responses over WebSocket are stored like others if the client and the gateway want it.
