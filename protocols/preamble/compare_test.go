@@ -243,6 +243,25 @@ func TestCompareAPIs(t *testing.T) {
 	}
 }
 
+// TestHistoryInstruction finds the divergence of requests with a message that consists of one instruction: a system turn takes its place.
+func TestHistoryInstruction(t *testing.T) {
+	request := func(instruction, answer string) *block.Request {
+		r, err := messages.Decode([]byte(`{"messages":[{"role":"user","content":"hello"},{"role":"user","content":[{"type":"mid_conv_system","content":[`+
+			`{"type":"text","text":"one"},{"type":"text","text":"`+instruction+`"}]}]},{"role":"assistant","content":"`+answer+`"}]}`), nil)
+		require.NoError(t, err)
+		return r
+	}
+	first := request("two", "a1")
+	for _, second := range []*block.Request{request("two", "a2"), request("2", "a1")} {
+		var h History
+		h.Next(first, nil)
+		got, want := h.Next(second, nil), Compare(first, second, nil)
+		require.Equal(t, want.Relation, got.Relation)
+		require.Equal(t, want.Cause, got.Cause)
+		require.Equal(t, want.B.Path, got.B.Path)
+	}
+}
+
 // TestHistoryBounded records a session of a million lines.
 func TestHistoryBounded(t *testing.T) {
 	var history History

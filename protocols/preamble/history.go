@@ -92,8 +92,8 @@ func (t *History) Next(r *block.Request, o *CompareOptions) Divergence {
 	w.marks = m.marks[:0]
 	names := make([]uint64, 0, min(len(r.Tools()), maxTools))
 	turns, origins := r.Turns(), codec.OriginsOf(r)
-	if split := codec.SplitInstructions(turns); len(split) != len(turns) {
-		turns, origins = split, nil
+	if codec.HasInstruction(turns) {
+		turns, origins = codec.SplitInstructions(turns), nil
 	}
 	s := reader{r: r, p: c.prompt, raw: true, out: m.list[:0], joined: m.joined[:0]}
 	turn := func(i int) {

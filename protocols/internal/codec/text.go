@@ -28,7 +28,7 @@ func ReferenceText(name string) string { return "Tool " + name + " is available 
 // the turn that contained it. Other turns are unchanged. If no turn contains an instruction, the result is the given
 // slice.
 func SplitInstructions(turns []block.Turn) []block.Turn {
-	if !hasInstruction(turns) {
+	if !HasInstruction(turns) {
 		return turns
 	}
 	var out []block.Turn
@@ -53,8 +53,8 @@ func SplitInstructions(turns []block.Turn) []block.Turn {
 	return out
 }
 
-// hasInstruction reports whether a turn contains an instruction.
-func hasInstruction(turns []block.Turn) bool {
+// HasInstruction reports whether a turn contains an instruction.
+func HasInstruction(turns []block.Turn) bool {
 	for i := range turns {
 		for k := range turns[i].Blocks {
 			if turns[i].Blocks[k].Kind == block.Instruction {
