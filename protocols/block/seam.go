@@ -60,9 +60,13 @@ func valueOf(at Ref) jsonscan.Value {
 	return at.doc.At(int(at.node))
 }
 
-// origins returns the origins of the turns, nil for those that were edited. It returns nil if there are none.
+// origins returns the origins of the turns, nil for those that were edited. It returns nil if there are none, or if an edit failed:
+// then it is not known which turns it would have changed.
 func (r *Request) origins() []*seam.Origin {
 	r.ready()
+	if r.err != nil {
+		return nil
+	}
 	return r.view.Origins
 }
 

@@ -629,3 +629,25 @@ func TestDecodeNextAllocs(t *testing.T) {
 		t.Errorf("%.0f allocations, want at most 60", n)
 	}
 }
+
+// TestFailedEditOfSharedTurn checks that a failed edit of a request does not hide faults of a turn from requests that share it.
+func TestFailedEditOfSharedTurn(t *testing.T) {
+	for api, format := range map[*wire.API]string{
+		wire.Messages:  `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":[{"type":"text","text":"%s","cache_control":5}]}]}`,
+		wire.Chat:      `{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"%s","cache_control":5}]}]}`,
+		wire.Responses: `{"model":"m","input":[{"role":"user","content":[{"type":"input_text","text":"%s","prompt_cache_breakpoint":5}]}]}`,
+	} {
+		body := fmt.Sprintf(format, strings.Repeat("a", 300))
+		first := nextOf(t, api, nil, body)
+		edited := nextOf(t, api, first, body)
+		if err := edited.Set(edited.Turns()[0].Blocks[0].At, block.Block{Kind: block.Unknown, JSON: []byte("{")}); err != nil {
+			t.Fatal(err)
+		}
+		wire.Breakpoints(edited)
+		for _, r := range []*block.Request{first, nextOf(t, api, first, body)} {
+			if _, faults := wire.Breakpoints(r); len(faults) != 1 {
+				t.Errorf("%v: got the faults %v, want one", api, faults)
+			}
+		}
+	}
+}
