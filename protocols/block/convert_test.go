@@ -264,7 +264,7 @@ func TestAllocs(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	require.LessOrEqual(t, decodes, 30.0)
+	require.LessOrEqual(t, decodes, 50.0, "each turn and its blocks have memory of their own")
 }
 
 // A request is read, edited and encoded in the same API; only the edited text changes.

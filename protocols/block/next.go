@@ -121,7 +121,6 @@ func (r Ref) in(doc *jsonscan.Doc) Ref {
 type mover struct {
 	now  *jsonscan.Doc
 	copy *jsonscan.Copy
-	room func(n int) []Block
 }
 
 // ref moves the position of a turn or tool.
@@ -141,8 +140,8 @@ func (m *mover) pending(at Ref) Ref {
 	return Ref{doc: pending, node: int32(m.copy.Index(int(at.node))), last: int32(m.copy.Index(int(at.last)))}
 }
 
-func moveTurn(t *Turn, now *jsonscan.Doc, c *jsonscan.Copy, room func(n int) []Block, apart bool) (Turn, bool) {
-	m := mover{now, c, room}
+func moveTurn(t *Turn, now *jsonscan.Doc, c *jsonscan.Copy, apart bool) (Turn, bool) {
+	m := mover{now, c}
 	out := *t
 	out.At = m.ref(t.At)
 	out.At.last = ^out.At.last
@@ -159,7 +158,7 @@ func (m *mover) blocks(list []Block) []Block {
 	if list == nil {
 		return nil
 	}
-	out := m.room(len(list))[:len(list)]
+	out := make([]Block, len(list))
 	for i := range list {
 		m.block(&out[i], &list[i])
 	}

@@ -244,7 +244,7 @@ func (r reqReader) assistant(m jsonscan.Value) []block.Block {
 	if !r.Count(m, n) {
 		return nil
 	}
-	out := r.Room(len(content) + n + 1)
+	out := make([]block.Block, 0, len(content)+n+1)
 	var segment jsonscan.Value
 	think := func(v jsonscan.Value) {
 		if s := r.Str(v); s != "" {

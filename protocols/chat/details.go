@@ -56,7 +56,7 @@ func detailsOf(m jsonscan.Value) jsonscan.Value {
 // details inserts the runs of reasoning of a list of details among the other blocks of their turn. If the list contains
 // no text, the text of plain is used.
 func (r reqReader) details(list, plain jsonscan.Value, others []block.Block) []block.Block {
-	runs := r.Room(list.Len() + 1) // counted by the caller
+	runs := make([]block.Block, 0, list.Len()+1) // counted by the caller
 	places := make([]details.Position, 0, list.Len()+1)
 	sparse := make([]int64, 0, list.Len()+1) // by index
 	if s, _ := plain.Str(nil); s != "" && !details.HasText(list) {

@@ -92,7 +92,7 @@ func (a *API) Decode(body []byte, l *block.Limits) (*block.Request, error) { ret
 // decoded; later edits do not matter, and other goroutines may read or edit prev at the same time, but not call Detach.
 // The result does not refer to body, which the caller may use again. Where prev has the same text, it refers to memory of
 // prev and of the requests before: together at most 1.25 times the size of its own body and 64 KiB, and for unescaped strings two
-// times the size. Raw JSON that is in part new is copied. Otherwise everything is copied.
+// times the size and 64 KiB; see [block.Request.Memory]. Raw JSON that is in part new is copied. Otherwise everything is copied.
 //
 // The cost is a comparison of the bodies, a scan and a copy of what differs, and a copy of the index, turns and tools.
 func (a *API) DecodeNext(prev *block.Request, body []byte, l *block.Limits) (*block.Request, error) {

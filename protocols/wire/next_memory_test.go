@@ -114,6 +114,76 @@ func TestDecodeNextKeeps(t *testing.T) {
 	}
 }
 
+// TestDecodeNextShrinks checks that a short request keeps little of a longer one before it, of which it has a turn: not the values,
+// turns and blocks of the others. Request.Memory counts what it keeps.
+func TestDecodeNextShrinks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("large input")
+	}
+	heap := func() int64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	for name, many := range map[string]string{
+		"turns without blocks": `,{"role":"user"}`,
+		"short turns":          `,{"role":"user","content":"x"}`,
+		"small values":         `,{"role":"user","content":"","x":[` + strings.Repeat("0,", 2000) + `0]}`,
+		"text with escapes":    `,{"role":"user","content":"` + strings.Repeat(`line\n`, 60) + `"}`,
+	} {
+		for _, api := range []*wire.API{wire.Chat, wire.Messages} {
+			const n, size = 20, 60 << 10
+			list := make([]*block.Request, n)
+			before := heap()
+			for i := range n {
+				short := fmt.Sprintf(`{"model":"m","messages":[{"role":"user","content":"%06d%s"}`, i, strings.Repeat("w", 400))
+				long := nextOf(t, api, nil, short+strings.Repeat(many, size/len(many))+"]}")
+				list[i] = nextOf(t, api, long, short+"]}")
+			}
+			kept, counted := (heap()-before)/n, list[0].Memory()
+			if kept > 72<<10 {
+				t.Errorf("%v, %s: a request with a body of 500 bytes keeps %d bytes", api, name, kept)
+			}
+			if counted < int(kept)*3/4 || counted > int(kept)*2 {
+				t.Errorf("%v, %s: Memory is %d bytes, and the request keeps %d", api, name, counted, kept)
+			}
+			runtime.KeepAlive(list)
+		}
+	}
+}
+
+// TestMemory compares Request.Memory with the memory of a request.
+func TestMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("large input")
+	}
+	for name, part := range map[string]string{
+		"turns without blocks": `,{"role":"user"}`,
+		"short turns":          `,{"role":"user","content":"x"}`,
+		"small values":         `,{"role":"user","content":"","x":[` + strings.Repeat("0,", 2000) + `0]}`,
+		"blocks":               `,{"role":"user","content":[` + strings.Repeat(`{"type":"text","text":""},`, 100) + `{"type":"text","text":"x"}]}`,
+		"text with escapes":    `,{"role":"user","content":"` + strings.Repeat(`line\n`, 600) + `"}`,
+		"text":                 `,{"role":"user","content":"` + strings.Repeat(`word `, 600) + `"}`,
+	} {
+		for _, api := range []*wire.API{wire.Chat, wire.Messages} {
+			body := `{"model":"m","messages":[{"role":"user","content":"q"}` + strings.Repeat(part, (400<<10)/len(part)) + "]}"
+			var before, after runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&before)
+			r := nextOf(t, api, nil, body)
+			runtime.GC()
+			runtime.ReadMemStats(&after)
+			kept := float64(after.HeapAlloc) - float64(before.HeapAlloc)
+			if ratio := float64(r.Memory()) / kept; ratio < 0.75 || ratio > 1.5 {
+				t.Errorf("%v, %s: Memory is %d bytes, %.2f times what the request takes", api, name, r.Memory(), ratio)
+			}
+			runtime.KeepAlive(body)
+			runtime.KeepAlive(r)
+		}
+	}
+}
+
 // TestDecodeNextMerged checks a turn of which an item in the middle became one of the same role.
 func TestDecodeNextMerged(t *testing.T) {
 	item := `{"role":"assistant","content":[{"type":"output_text","text":"` + strings.Repeat("word ", 80) + `"}]}`

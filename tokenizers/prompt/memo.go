@@ -79,7 +79,6 @@ type entry struct {
 	rest   *entry // what Trim left of it, with owner, fronts and spelled; nil before
 
 	req   *block.Request // nil if the turn did not decode it
-	size  int            // of its body in bytes
 	salts bool           // its body names a cache salt
 
 	printer         *printer        // nil until the prompt is rendered
@@ -130,18 +129,17 @@ type Turn struct {
 	next    *entry // of the prompt; nil in what the caller has
 	decoded *block.Request
 	fronts  []uint64 // of its body
-	size    int      // of its body in bytes
 	salts   bool     // its body names a cache salt
 }
 
 // Decode decodes a request, as api.Decode does. The request does not refer to body, which the caller may use again; see
 // [wire.API.DecodeNext]. The request must not be edited after [Turn.Render]. If a body names a cache salt that Turn was not called
-// with, no entry is used for decoding.
+// with, no entry is used for decoding, unless the name is spelled with escapes: then an entry without a salt may be.
 func (t *Turn) Decode(api *wire.API, body []byte, lim *block.Limits) (*block.Request, error) {
 	if t == nil {
 		return api.DecodeNext(nil, body, lim)
 	}
-	t.size, t.fronts = len(body), t.memo.fingerprints(body)
+	t.fronts = t.memo.fingerprints(body)
 	t.find()
 	if t.owner.salt == "" {
 		part := body
@@ -163,7 +161,7 @@ func (t *Turn) Decode(api *wire.API, body []byte, lim *block.Limits) (*block.Req
 	return req, err
 }
 
-// saltName is in all bodies with a salt, of any API.
+// saltName is in all bodies with a salt, of any API, unless they spell it with escapes.
 var saltName = []byte("cache_salt")
 
 // Bind sets the salt and the session of the request if they are only known from its body. A conversation is then also
@@ -373,7 +371,7 @@ func (e *entry) trimmed() bool { return e.printer == nil }
 func (e *entry) memory() int {
 	n := 1<<10 + 40*len(e.messages) + 80*len(e.fronts) + e.kept + e.spelled.bytes()
 	if e.req != nil {
-		n += 2 * e.size
+		n += e.req.Memory()
 	}
 	for _, list := range [][]*jsonval.Part{e.messages, e.tools, e.fitted} {
 		for _, p := range list {
@@ -395,7 +393,7 @@ func (t *Turn) Render(model *Model, req *block.Request, now time.Time) (*Prompt,
 		return p, err
 	}
 	if t.decoded == req {
-		own.next.req, own.next.size, own.next.salts = req, t.size, t.salts
+		own.next.req, own.next.salts = req, t.salts
 	}
 	own.store(p.recalled)
 	p.turn = &own

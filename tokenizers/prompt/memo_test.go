@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -334,6 +335,45 @@ func TestMemoConcurrent(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// TestMemoCounts checks that a Memo stays near its limit with bodies that take much more memory than their size: small values, and
+// short bodies after long ones that begin like them.
+func TestMemoCounts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("large input")
+	}
+	heap := func() int64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	m, err := prompt.New(compiled(`{%- for m in messages -%}<{{ m.role }}>{{ m.content }}{%- endfor -%}`)(t), nil)
+	require.NoError(t, err)
+	more := strings.Repeat(`,{"role":"user","content":"","x":[`+strings.Repeat("0,", 2000)+`0]}`, 15)
+	for _, short := range []bool{false, true} {
+		const limit, n = 4 << 20, 60
+		memo := prompt.NewMemo(limit)
+		send := func(i int, more string) {
+			body := fmt.Sprintf(`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"%06d%s"}%s]}`, i, strings.Repeat("w", 400), more)
+			turn := memo.Turn("tenant", "", fmt.Sprint(i))
+			req, err := turn.Decode(wire.Messages, []byte(body), nil)
+			require.NoError(t, err)
+			_, err = turn.Render(m, req, noon)
+			require.NoError(t, err)
+		}
+		before := heap()
+		for i := range n {
+			send(i, more)
+			for k := 0; k <= i && short; k++ {
+				send(k, "")
+			}
+		}
+		kept := heap() - before
+		require.Less(t, kept, int64(2*limit), "short: %v", short)
+		runtime.KeepAlive(memo)
+	}
 }
 
 // A request that names a cache salt is not decoded with the help of one that does not, wherever the two differ.

@@ -22,12 +22,8 @@ type past struct {
 
 	same bool // the turn that was taken last has the same blocks
 
-	copy jsonscan.Copy             // of the turn or tool that is taken; here, it needs no memory of its own
-	room func(n int) []block.Block // Reader.Room
+	copy jsonscan.Copy // of the turn or tool that is taken; here, it needs no memory of its own
 }
-
-// shares reports whether the request has blocks of an earlier one, and a later one may have its blocks.
-func (p *past) shares() bool { return p.Past != nil && !p.Edited }
 
 // from sets the earlier request. Strings with escapes are shared with it. Its memory for them is not: if it is more than
 // twice the new body, the strings are read again, so that a request never refers to much more memory than its body's
@@ -36,7 +32,7 @@ func (r *Reader) from(earlier *Past, doc *jsonscan.Doc) bool {
 	if earlier.Memory > 2*doc.Size()+64<<10 {
 		return false
 	}
-	r.past = past{Past: earlier, memory: earlier.Memory, room: r.Room}
+	r.past = past{Past: earlier, memory: earlier.Memory}
 	for r.past.members < len(earlier.Turns) && earlier.Turns[r.past.members].Form&FormMember != 0 {
 		r.past.members++
 	}
@@ -73,7 +69,7 @@ func (r *Reader) TakeTurn(first jsonscan.Value) (t block.Turn, last jsonscan.Val
 	}
 	r.blocks += n
 	p.turn, p.origin = i+1, p.Origins[i]
-	t, p.same = access.MoveTurn(old, first.Doc(), c, p.room, p.Edited)
+	t, p.same = access.MoveTurn(old, first.Doc(), c, p.Edited)
 	return t, last, true
 }
 

@@ -19,7 +19,6 @@ type Reader struct {
 	arena  jsonscan.Arena
 	lim    block.Limits
 	blocks int
-	slab   []block.Block
 	err    *block.Error
 	past   past
 
@@ -190,25 +189,13 @@ func (r *Reader) Count(v jsonscan.Value, n int) bool {
 	return true
 }
 
-// Blocks returns a slice with capacity for n blocks and counts them toward the limit.
+// Blocks returns a slice with capacity for n blocks and counts them toward the limit. Each has memory of its own, because a later
+// request may keep one and not the others.
 func (r *Reader) Blocks(v jsonscan.Value, n int) []block.Block {
 	if !r.Count(v, n) {
 		return nil
 	}
-	return r.Room(n)
-}
-
-// Room returns a slice with capacity for n blocks that are already counted.
-func (r *Reader) Room(n int) []block.Block {
-	if r.past.shares() { // a later request may keep some lists, and not the others
-		return make([]block.Block, 0, n)
-	}
-	if len(r.slab) < n {
-		r.slab = make([]block.Block, max(n, min(64, 4+r.blocks)))
-	}
-	room := r.slab[:0:n]
-	r.slab = r.slab[n:]
-	return room
+	return make([]block.Block, 0, n)
 }
 
 // Tools returns a slice with capacity for n tools.

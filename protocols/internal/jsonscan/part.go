@@ -14,42 +14,28 @@ type place struct {
 const named = -1
 
 // Parts makes parts of a document: documents with some of its values that have no reference to the others. Values of a part have the
-// paths that they have in the document. Their indexes and spans begin at the part; see [Doc.Place].
+// paths that they have in the document. Their indexes and spans begin at the part; see [Doc.Place]. Each part has memory of its own,
+// because a later request may keep one and not the others.
 type Parts struct {
-	doc   *Doc
-	docs  []Doc  // free memory
-	nodes []node // used and free memory
-	more  int    // nodes that are allocated at once
-
+	doc  *Doc
 	in   int32 // the array of the last part, or 0
 	path string
 }
 
-// Parts returns what makes parts of the document. parts and values are the numbers of parts and of values in them that are expected;
-// these share memory. With 0, each part has its own.
-func (d *Doc) Parts(parts, values int) Parts {
-	return Parts{doc: d, docs: make([]Doc, parts), more: min(values, 256)}
-}
+// Parts returns what makes parts of the document.
+func (d *Doc) Parts() Parts { return Parts{doc: d} }
 
 // Of returns a part with the values from first to last, a later sibling or first itself.
 func (p *Parts) Of(first, last Value) *Doc {
 	from, to := first.i, p.doc.nodes[last.i].next
-	if len(p.docs) == 0 {
-		p.docs = make([]Doc, 1)
-	}
-	if n := int(to - from); cap(p.nodes)-len(p.nodes) < n {
-		p.nodes = uncleared(max(n, p.more))
-		p.more *= 2
-	}
-	at := len(p.nodes)
-	p.nodes = append(p.nodes, p.doc.nodes[from:to]...)
 	off, _ := first.Span()
 	_, end := last.Span()
-	d := &p.docs[0]
-	p.docs = p.docs[1:]
-	d.nodes = p.nodes[at:len(p.nodes):len(p.nodes)]
-	d.escaped, d.depth = -1, p.doc.depth
-	d.of = place{true, p.pathOf(first), from, off}
+	d := &Doc{
+		nodes:   append(uncleared(int(to-from)), p.doc.nodes[from:to]...),
+		escaped: -1,
+		depth:   p.doc.depth,
+		of:      place{true, p.pathOf(first), from, off},
+	}
 	if b, ok := p.doc.one(off, end); ok {
 		d.is(b)
 	} else {

@@ -56,6 +56,9 @@ type node struct {
 	flags    uint8
 }
 
+// ValueSize is the number of bytes that a document takes for a value, besides the text.
+const ValueSize = int(unsafe.Sizeof(node{}))
+
 // longKey is the length of names from which it is not stored.
 const longKey = math.MaxUint16
 
@@ -82,6 +85,11 @@ func (d *Doc) Body() []byte { return d.whole() }
 
 // Size returns the number of bytes of the document.
 func (d *Doc) Size() int { return d.size }
+
+// Memory returns how many bytes of memory the document refers to, of which others may refer to some as well.
+func (d *Doc) Memory() int {
+	return d.held + cap(d.nodes)*ValueSize + cap(d.pieces)*int(unsafe.Sizeof(piece{}))
+}
 
 // Append appends the bytes of the document.
 func (d *Doc) Append(dst []byte) []byte { return d.append(dst, 0, d.size) }

@@ -108,9 +108,9 @@ type Access[API, Limits, Params, Tool, Turn, Block, Request, Ref, EncodeOptions,
 	// DecodeNext is Decode for the API of prev. It takes over what both bodies have in common. It reports false if prev
 	// was not decoded.
 	DecodeNext func(prev *Request, body []byte, lim *Limits) (*Request, bool, error)
-	// MoveTurn returns a turn of an earlier request as a turn of the document now, and whether it has the same blocks. room
-	// returns memory for other ones; with apart, they are always others. MoveTool does the same for a tool.
-	MoveTurn func(t *Turn, now *jsonscan.Doc, c *jsonscan.Copy, room func(n int) []Block, apart bool) (moved Turn, same bool)
+	// MoveTurn returns a turn of an earlier request as a turn of the document now, and whether it has the same blocks. With
+	// apart, they are always others. MoveTool does the same for a tool.
+	MoveTurn func(t *Turn, now *jsonscan.Doc, c *jsonscan.Copy, apart bool) (moved Turn, same bool)
 	MoveTool func(t *Tool, now *jsonscan.Doc, c *jsonscan.Copy) Tool
 	// Convert appends r in the API of d. If r is in that API, this is a copy with its edits; otherwise write encodes
 	// its view.
