@@ -4,6 +4,7 @@ package block
 
 import (
 	"slices"
+	"unsafe"
 
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
 	"github.com/weft-go/weft/protocols/internal/seam"
@@ -22,6 +23,18 @@ type decoded struct {
 	turns []Turn
 	tools []Tool
 	seam.Decoding
+}
+
+// memory returns about how many bytes of memory d takes.
+func (d *decoded) memory() int {
+	turns, blocks := len(d.turns), 0
+	if k := len(d.Blocks); k > 0 {
+		blocks = int(d.Blocks[k-1])
+	}
+	n := d.doc.Memory() + d.doc.Values()*jsonscan.ValueSize + d.Memory // the positions of blocks have their values a second time
+	n += turns * int(unsafe.Sizeof(Turn{})+unsafe.Sizeof(seam.Origin{})+16)
+	n += blocks*int(unsafe.Sizeof(Block{})) + min(turns, blocks)*int(unsafe.Sizeof(jsonscan.Doc{}))
+	return n + len(d.tools)*int(unsafe.Sizeof(Tool{}))
 }
 
 // decodeNext is decode for the API of prev, and copies what it keeps of body. It reports false if prev was not decoded, or was detached.

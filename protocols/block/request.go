@@ -4,10 +4,8 @@ package block
 
 import (
 	"slices"
-	"unsafe"
 
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
-	"github.com/weft-go/weft/protocols/internal/seam"
 )
 
 // Request is a request that was decoded from one of the APIs or built with [NewRequest].
@@ -227,21 +225,19 @@ func (r *Request) Common(body []byte) (front, end int) {
 	return r.first.doc.Common(body)
 }
 
-// Memory returns about how many bytes of memory a decoded request takes, without edits; 0 for other requests. It counts what it has in
-// common with the requests before and after it, as if it were alone. A body of many small values takes more than ten times its size.
-// The cost does not depend on the size of the request.
+// Memory returns about how many bytes of memory a decoded request takes; 0 for other requests. It counts what it has in common with
+// the requests before and after it, as if it were alone, and no edits that were not committed. A body of many small values takes more than
+// ten times its size. The cost does not depend on the size of the request.
 func (r *Request) Memory() int {
 	if r.doc == nil {
 		return 0
 	}
-	turns, blocks := len(r.view.Turns), 0
-	if k := len(r.view.Blocks); k > 0 {
-		blocks = int(r.view.Blocks[k-1])
+	now := decoded{r.doc, r.view.Turns, r.view.Tools, r.view.Decoding}
+	n := now.memory()
+	if r.first.doc != nil && r.first.doc != r.doc {
+		n += r.first.memory()
 	}
-	n := r.doc.Memory() + r.doc.Values()*jsonscan.ValueSize + r.view.Memory // the positions of blocks have their values a second time
-	n += turns * int(unsafe.Sizeof(Turn{})+unsafe.Sizeof(seam.Origin{})+16)
-	n += blocks*int(unsafe.Sizeof(Block{})) + min(turns, blocks)*int(unsafe.Sizeof(jsonscan.Doc{}))
-	return n + len(r.view.Tools)*int(unsafe.Sizeof(Tool{}))
+	return n
 }
 
 // Turns returns the conversation in order, including system text. The slice belongs to the request: modify a copy of a
