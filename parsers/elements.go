@@ -465,7 +465,7 @@ func (p *elements) confirmElement() bool {
 		}
 		switch st {
 		case scan.More:
-			if !p.final || p.step < elemFollowing {
+			if !p.final || p.step < elemFollowing || p.cut && p.param.closer == 1 {
 				return false
 			}
 			p.step = elemFollowing // nothing follows: the value is complete

@@ -16,6 +16,7 @@ type machine struct {
 	state  state
 	err    error
 	terse  bool // the engine omitted the last terminator
+	cut    bool // the engine cut the output
 
 	window
 	tokenQueue

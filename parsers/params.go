@@ -298,8 +298,8 @@ func (p *tagged) confirmParam() bool {
 		st = scan.No // too much white space
 	}
 	switch {
-	case st == scan.More && !(p.final && v.closer != closerOwn):
-		return false // at the end of the stream the closing tag of the call or block is enough
+	case st == scan.More && (!p.final || p.cut || v.closer == closerOwn):
+		return false // at the end of output that was not cut, the closing tag of the call or block is enough
 	case st == scan.No:
 		return p.notTheEnd()
 	case st == scan.Yes && v.closer == closerBlock && p.step == 0:

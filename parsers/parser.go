@@ -120,7 +120,8 @@ func (p *Parser) parse(dst []event.Event, chunk []byte, tokens []Token) ([]event
 //
 // why is the engine's finish reason. event.Stop means that the engine stopped at a stop token and did not pass it on,
 // as engines do by default: a message whose terminator is that token (gpt-oss: <|call|>) then is treated as terminated; so
-// does it with event.ToolCalls. event.Length means that the output was cut. event.None means that the reason is unknown.
+// does it with event.ToolCalls. event.Length means that the output was cut: an argument that was not closed is then incomplete,
+// even if what there is of it ends in the closing tag of the call. event.None means that the reason is unknown.
 //
 // The Why of the event.Finish is event.Length if why is None and the end of the stream cut a call, event.ToolCalls if why is Stop or None and at least one call outside reasoning is
 // complete, event.Stop if why is None and no such call is complete, and why otherwise. Its Tokens are those that no
@@ -135,7 +136,7 @@ func (p *Parser) Finish(dst []event.Event, why event.Why) ([]event.Event, error)
 	}
 	p.evs, p.plain = dst, nil
 	p.open(nil, nil)
-	p.final, p.terse = true, why == event.Stop || why == event.ToolCalls
+	p.final, p.terse, p.cut = true, why == event.Stop || why == event.ToolCalls, why == event.Length
 	p.run()
 	p.flushEnd()
 	if p.err == nil {
@@ -169,7 +170,7 @@ func (p *Parser) Reset() {
 		p.stream.Reset()
 		return
 	}
-	p.state, p.native, p.plain, p.terse = stText, 0, nil, false
+	p.state, p.native, p.plain, p.terse, p.cut = stText, 0, nil, false, false
 	p.window = window{buf: p.buf[:0], openAt: -1}
 	p.tokenQueue = tokenQueue{ids: p.ids, isID: p.isID, tokEnds: p.tokEnds[:0], tokMarks: p.tokMarks[:0]}
 	p.setTextMarkers(p.plainMarkers)

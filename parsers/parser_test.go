@@ -558,3 +558,43 @@ func TestLateID(t *testing.T) {
 		require.Equal(t, []string{"", ""}, early, in)
 	}
 }
+
+// A value that Length cut may end in a closing tag: half of a command must not run. Where the engine reports something
+// else, the tag completes the call.
+func TestFinishOfCutValue(t *testing.T) {
+	for _, c := range []struct{ family, in, args string }{
+		{"glm47", `<tool_call>run<arg_key>cmd</arg_key><arg_value>echo '</tool_call>`, `{"cmd":"echo '"}`},
+		{"qwen3_coder", "<tool_call>\n<function=run>\n<parameter=cmd>\necho '</function>", `{"cmd":"echo '"}`},
+		{"qwen3_coder", "<tool_call>\n<function=run>\n<parameter=cmd>\nrm -rf /tmp/x </tool_call>", `{"cmd":"rm -rf /tmp/x "}`},
+		{"minimax_m2", `<minimax:tool_call><invoke name="run"><parameter name="cmd">echo </invoke>`, `{"cmd":"echo "}`},
+		{"deepseek_v3_2", `<｜DSML｜function_calls><｜DSML｜invoke name="run"><｜DSML｜parameter name="cmd" string="true">echo </｜DSML｜invoke>`, `{"cmd":"echo "}`},
+		{"seed_oss", `<seed:tool_call><function=run><parameter=cmd>echo '</function>`, `{"cmd":"echo '"}`},
+		{"qwen3_coder", "<tool_call>\n<function=put>\n<parameter=a>\n[\"</parameter></function>", `{"a":"[\""}`},
+		{"kimi_k3", `<|open|>tools<|sep|><|open|>call tool="run"<|sep|><|open|>argument key="cmd" type="string"<|sep|>echo <|close|>call<|sep|>`, `{"cmd":"echo "}`},
+	} {
+		p, err := parsers.New(c.family, &parsers.Options{Tools: tools()})
+		require.NoError(t, err)
+		for _, chunks := range [][]string{{c.in}, bytewise(c.in)} {
+			for why, complete := range map[event.Why]bool{event.Length: false, event.None: true, event.Stop: true} {
+				p.Reset()
+				var all event.Collector
+				for _, chunk := range chunks {
+					evs, err := p.Append(nil, []byte(chunk))
+					require.NoError(t, err)
+					all.Add(evs...)
+				}
+				evs, err := p.Finish(nil, why)
+				require.NoError(t, err)
+				all.Add(evs...)
+				last := all.Answers[0].Blocks[len(all.Answers[0].Blocks)-1]
+				require.Equal(t, complete, last.Flags.Has(event.Complete), "%s %v: %q", c.family, why, c.in)
+				if complete {
+					require.Equal(t, c.args, string(last.Data), "%s %v: %q", c.family, why, c.in)
+				} else {
+					require.Equal(t, event.ToolAbort, last.Kind)
+					require.Equal(t, event.Truncated, last.Why)
+				}
+			}
+		}
+	}
+}

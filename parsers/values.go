@@ -168,9 +168,9 @@ func (p *machine) document() bool {
 	case st == jsontext.Done:
 		v.doc = docWhole
 		p.pos, p.node = p.start+v.scanned, 0
-	case st != jsontext.Open || p.final || len(w) == p.lim.HeldBytes:
+	case st != jsontext.Open || p.final && !p.cut || len(w) == p.lim.HeldBytes:
 		v.doc = docNot
-	default:
+	default: // it continues, or Length cut it
 		return false
 	}
 	return true
