@@ -672,13 +672,13 @@ func (c *compiled) compileTags(t *grammar.Tagged, around []marker) *tagSets {
 		}
 		s.value = set(pClose, cClose, cOpen, wClose, next)
 		if p.Value == cdata {
-			end := []marker{{text: "]]>" + p.Close, role: roleParamClose}}
+			end := []marker{{text: "]]>", role: roleSectionClose}}
 			s.section, s.values = set(end), set(pClose, cClose, cOpen, wClose, next, end)
 		}
-		s.following[0] = set(pOpen, cClose, wClose, cOpen, around)
-		s.following[1] = set(wClose, cOpen, around)
-		s.following[2] = set(wOpen)
-		s.following[3] = set(cOpen)
+		s.following[closerOwn] = set(pOpen, cClose, wClose, cOpen, around)
+		s.following[closerCall] = set(wClose, cOpen, around)
+		s.following[closerBlock], s.following[closerBlock+1] = set(wOpen), set(cOpen)
+		s.following[closerSection], s.following[closerSection+1] = set(pClose), s.following[closerOwn]
 	}
 	s.opens = set(opens)
 	return s

@@ -10,13 +10,15 @@ import (
 )
 
 // What may end a value, and with it the rest of what is open. The numbers are indices of tagSets.following; after closerBlock
-// a second step follows.
+// and closerSection a second step follows.
 const (
-	closerOwn   uint8 = iota // the parameter's own closing tag
-	closerCall               // the call's
-	closerBlock              // the block's, if another block with a call begins
-	_                        // and the call in it
-	closerNext               // the next parameter
+	closerOwn     uint8 = iota // the parameter's own closing tag
+	closerCall                 // the call's
+	closerBlock                // the block's, if another block with a call begins
+	_                          // and the call in it
+	closerSection              // the end of a CDATA section, if the parameter's own closing tag follows
+	_                          // and what may follow that
+	closerNext                 // the next parameter
 )
 
 // cdata opens a CDATA section.
@@ -194,6 +196,12 @@ func (p *tagged) paramKey() bool {
 // specifies whether the value is raw text.
 func (p *tagged) attribute() bool {
 	c := p.tag.Body.Params
+	if c.Attr == "" {
+		for p.lit == 0 && p.pos < len(p.win) && blank(p.win[p.pos]) && p.pos-p.from < p.c.g.MaxHold {
+			work.Add(1)
+			p.pos++
+		}
+	}
 	if c.Value == cdata {
 		st, at := scan.Match(p.win, p.pos, c.Value, &p.lit)
 		if st == scan.More && !p.final {
@@ -208,10 +216,6 @@ func (p *tagged) attribute() bool {
 		return true
 	}
 	if c.Attr == "" {
-		for p.lit == 0 && p.pos < len(p.win) && blank(p.win[p.pos]) && p.pos-p.from < p.c.g.MaxHold {
-			work.Add(1)
-			p.pos++
-		}
 		st, at := scan.Match(p.win, p.pos, c.Value, &p.lit)
 		if p.pos = at; st == scan.No {
 			p.pos = p.from
@@ -267,6 +271,8 @@ func (p *tagged) mayEndValue(r role) bool {
 		v.closer = closerCall
 	case roleWrapClose:
 		v.closer = closerBlock
+	case roleSectionClose:
+		v.closer = closerSection
 	default:
 		v.closer = closerOwn
 	}
@@ -275,7 +281,7 @@ func (p *tagged) mayEndValue(r role) bool {
 
 // endsJSON implements layout. What follows the value does not matter: params reads it.
 func (p *tagged) endsJSON(r role) bool {
-	if r != roleParamClose { // params reads the tag again
+	if r != roleParamClose && r != roleSectionClose { // params reads the tag again
 		p.closeEnd = p.closeAt
 		p.call.flags |= event.Recovered
 	}
@@ -298,12 +304,14 @@ func (p *tagged) confirmParam() bool {
 		st = scan.No // too much white space
 	}
 	switch {
-	case st == scan.More && (!p.final || p.cut || v.closer == closerOwn):
+	case st == scan.More && (!p.final || p.cut || v.closer == closerOwn || v.closer == closerSection):
 		return false // at the end of output that was not cut, the closing tag of the call or block is enough
 	case st == scan.No:
 		return p.notTheEnd()
-	case st == scan.Yes && v.closer == closerBlock && p.step == 0:
-		p.step = 1
+	case st == scan.Yes && (v.closer == closerBlock || v.closer == closerSection) && p.step == 0:
+		if p.step = 1; v.closer == closerSection {
+			p.closeEnd = p.pos
+		}
 		return true
 	}
 	if v.closer == closerBlock { // params reads the tag again

@@ -185,8 +185,8 @@ type JSONCall struct {
 type Params struct {
 	Open   string // before the key
 	KeyEnd string // between key and value
-	// Value comes before the value, after KeyEnd and optional white space; or empty. The value <![CDATA[ may be missing; with
-	// it, the value ends at ]]> and Close.
+	// Value comes before the value, after KeyEnd and optional white space; or empty. The value <![CDATA[ may be missing, and
+	// white space is then part of the value; with it, the value ends at ]]>, optional white space and Close.
 	Value string
 	// Attr is the attribute between KeyEnd and Value that reports whether the value is a raw string ("true") or JSON
 	// ("false"); or empty. Without the attribute the schema decides.
