@@ -15,7 +15,7 @@ import "strings"
 // An id is a guess. A chat template decides which grammar a model was taught, and a fine-tune may use another one than
 // its name suggests. Unknown ids are not guessed, and an id of more than 4096 bytes is unknown.
 //
-// Cost: one pass of the id per row of a table of about 80 rows. Safe for concurrent use.
+// Cost: one pass of the id per row of a table of about 110 rows. Safe for concurrent use.
 func LookupModel(id string) (name string, ok bool) {
 	name = familyOfModel(id)
 	return name, name != ""
@@ -181,12 +181,35 @@ var modelRules = [...]struct{ model, with, name string }{
 	{"functionary", "3.1", "functionary_v3_1"},
 	{"rekaedge", "", "hermes"},
 
-	// Others that use the grammar of another family: model cards and templates; MiMo: vLLM's table.
+	// One family each, from the sources of its grammar in package family. Where a family is of the tuned or the thinking
+	// models of a series, the other models have another template, or none.
+	{"seedoss", "", "seed_oss"},
+	{"hunyuana13b", "instruct", "hunyuan_a13b"},
+	{"ernie4.5", "thinking", "ernie45"},
+	{"longcatflashchat", "", "longcat"},
+	{"xlam2", "", "xlam"},
+	{"apertus", "instruct2509", "apertus"},
+	{"interns1", "pro", ""}, // not looked up yet
+	{"interns1", "", "internlm"},
+	{"internlm2.5", "chat", "internlm"},
+	{"internlm3", "instruct", "internlm"},
+	{"granite20bfunctioncalling", "", "granite_20b_fc"},
+	{"apriel1.5", "", "apriel"},
+	{"apriel1.6", "", "apriel"},
+	{"minicpm5", "", "minicpm5"},
+	{"ling3*", "", "ling3"},
+	{"iquestq1", "", "iquest_q1"},
+	{"inkling", "", "inkling"},
+	{"mimo2*", "", "mimo"},
+
+	// Others that use the grammar of another family: model cards and templates.
 	{"exaone4*", "", "hermes"},
+	{"firefunction2", "", "phi4"},
 	{"intellect3*", "", "qwen3_coder+deepseek_r1"},
-	{"mimo2*", "", "qwen3_coder"},
-	{"step3.5", "", "qwen3_coder+deepseek_r1"},
-	{"step3.7", "", "qwen3_coder+deepseek_r1"},
+	{"smollm3", "", "hermes"},
+	{"step3.5", "", "step3p5+qwen3_thinking"}, // <think> is in the prompt: vLLM's step3p5 parser, which is that of 3.7 too
+	{"step3.7", "", "step3p5+qwen3_thinking"},
+	{"trinitymini", "", "hermes"},
 }
 
 // findModel returns the extent of the first match of pattern in s[from:], or -1. Both are lower case. Letters and

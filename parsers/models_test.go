@@ -157,8 +157,31 @@ var modelIDs = []struct{ id, name string }{
 	{"allenai/Olmo-3.1-32B-Instruct", "olmo3"},
 	{"LGAI-EXAONE/EXAONE-4.0-32B", "hermes"},
 	{"cyankiwi/INTELLECT-3-AWQ-8bit", "qwen3_coder+deepseek_r1"},
-	{"XiaomiMiMo/MiMo-V2-Flash", "qwen3_coder"},
-	{"stepfun-ai/Step-3.5-Flash", "qwen3_coder+deepseek_r1"},
+	{"XiaomiMiMo/MiMo-V2-Flash", "mimo"},
+	{"XiaomiMiMo/MiMo-V2.5-Pro", "mimo"},
+	{"stepfun-ai/Step-3.5-Flash", "step3p5+qwen3_thinking"},
+	{"stepfun-ai/Step-3.7-Flash", "step3p5+qwen3_thinking"},
+	{"ByteDance-Seed/Seed-OSS-36B-Instruct", "seed_oss"},
+	{"tencent/Hunyuan-A13B-Instruct", "hunyuan_a13b"},
+	{"baidu/ERNIE-4.5-21B-A3B-Thinking", "ernie45"},
+	{"meituan-longcat/LongCat-Flash-Chat", "longcat"},
+	{"Salesforce/Llama-xLAM-2-8b-fc-r", "xlam"},
+	{"Salesforce/xLAM-2-32b-fc-r", "xlam"},
+	{"swiss-ai/Apertus-70B-Instruct-2509", "apertus"},
+	{"internlm/Intern-S1", "internlm"},
+	{"internlm/Intern-S1-mini", "internlm"},
+	{"internlm/internlm2_5-7b-chat", "internlm"},
+	{"internlm/internlm3-8b-instruct", "internlm"},
+	{"ibm-granite/granite-20b-functioncalling", "granite_20b_fc"},
+	{"ServiceNow-AI/Apriel-1.6-15b-Thinker", "apriel"},
+	{"ServiceNow-AI/Apriel-1.5-15b-Thinker", "apriel"},
+	{"openbmb/MiniCPM5", "minicpm5"},
+	{"inclusionAI/Ling-3.0-flash", "ling3"},
+	{"IQuest-Q1", "iquest_q1"},
+	{"thinkingmachines/Inkling", "inkling"},
+	{"fireworks-ai/llama-3-firefunction-v2", "phi4"},
+	{"HuggingFaceTB/SmolLM3-3B", "hermes"},
+	{"arcee-ai/Trinity-Mini", "hermes"},
 
 	// Names that look like known ones
 	{"glm-4-9b-chat", ""},
@@ -186,7 +209,17 @@ var modelIDs = []struct{ id, name string }{
 	{"RekaAI/reka-edge-2603", "hermes"},
 	{"meta-llama/Meta-Llama-3-8B-Instruct", ""},
 	{"meta-llama/Llama-Guard-4-12B", ""},
-	{"Salesforce/Llama-xLAM-2-8b-fc-r", ""},
+	{"Salesforce/xLAM-7b-fc-r", ""},
+	{"tencent/Hunyuan-A13B-Pretrain", ""},
+	{"baidu/ERNIE-4.5-21B-A3B-PT", ""},
+	{"swiss-ai/Apertus-8B-2509", ""},
+	{"internlm/Intern-S1-Pro", ""},
+	{"internlm/internlm2_5-7b", ""},
+	{"ServiceNow-AI/Apriel-Nemotron-15b-Thinker", ""},
+	{"inclusionAI/Ling-lite-1.5", ""},
+	{"openbmb/MiniCPM4-8B", ""},
+	{"XiaomiMiMo/MiMo-7B-RL", ""},
+	{"ByteDance-Seed/Seed-OSS-36B-Base", ""},
 	{"deepcogito/cogito-v1-preview-llama-8B", ""},
 	{"deepseek-chat", ""},
 	{"ibm-granite/granite-3b-code-instruct-128k", ""},
@@ -200,7 +233,6 @@ var modelIDs = []struct{ id, name string }{
 	{"Qwen/Qwen3-8B-Base", ""},
 	{"zai-org/GLM-4.5-Base", ""},
 	{"LiquidAI/LFM2.5-8B-A1B", "lfm2"},
-	{"ByteDance-Seed/Seed-OSS-36B-Instruct", ""},
 	{"CohereLabs/command-a-reasoning-08-2025", "cohere"},
 	{"CohereLabs/c4ai-command-r7b-12-2024", "cohere"},
 	{"poolside/Laguna-XS", "laguna"},
@@ -255,6 +287,18 @@ func TestLookupModelResolves(t *testing.T) {
 			_, err := r.Lookup(half)
 			require.NoError(t, err, tc.id)
 		}
+	}
+}
+
+// What distinguishes the families of MiMo V2 and Step 3.5 from qwen3_coder reaches the parser that LookupModel names.
+func TestLookupModelParses(t *testing.T) {
+	const call = "<tool_call>\n<function=run>\n<parameter=cmd>ls\n</parameter>\n</function>\n</tool_call>"
+	for _, tc := range []struct{ id, in, want string }{
+		{"XiaomiMiMo/MiMo-V2-Flash", call, `call run {"cmd":"ls\n"}`},
+		{"stepfun-ai/Step-3.5-Flash", "Hm.\n</think>\nHi.\n" + call, `reasoning "Hm."` + "\n" + `text "Hi.\n"` + "\n" + `call run {"cmd":"ls"}`},
+	} {
+		name, _ := parsers.LookupModel(tc.id)
+		require.Equal(t, tc.want+"\n", assembled(parse(t, name, parsers.Options{}, tc.in)))
 	}
 }
 

@@ -32,16 +32,16 @@ type tagged struct {
 
 // tagSets are the marker sets of the states of layout tagged.
 type tagSets struct {
-	callOpen            *markerSet             // what must follow the opening tag of a wrapper
-	callClose           *markerSet             // the closing tag of a call
-	closing             *markerSet             // what may follow a call inside its block; nil for nothing
-	resync              [2]*markerSet          // where unreadable markup ends: in text, in reasoning
-	between             *markerSet             // what may come between parameters
-	value               *markerSet             // what may end a parameter
-	section             *markerSet             // what ends a CDATA section; nil if there are none
-	values              *markerSet             // all of value and section; nil if there are no sections
+	callOpen            *markerSet    // what must follow the opening tag of a wrapper
+	callClose           *markerSet    // the closing tag of a call
+	closing             *markerSet    // what may follow a call inside its block; nil for nothing
+	resync              [2]*markerSet // where unreadable markup ends: in text, in reasoning
+	between             *markerSet    // what may come between parameters
+	value               *markerSet    // what may end a parameter
+	section             *markerSet    // what ends a CDATA section; nil if there are none
+	values              *markerSet    // all of value and section; nil if there are no sections
 	following           [6]*markerSet // what must follow the end of a parameter, by closer
-	opens               *markerSet             // what opens a block
+	opens               *markerSet    // what opens a block
 	keyEnds, valueOpens []string
 }
 
