@@ -26,8 +26,8 @@ func (p *tagged) callName() bool {
 			}
 			p.from = p.pos
 		}
-		st, pos := scan.Match(p.win, p.pos, n.Prefix, &p.lit)
-		if p.pos = pos; st == scan.More {
+		st := p.namePrefix(n.Prefix)
+		if st == scan.More {
 			return p.cutName()
 		}
 		if st == scan.Yes {
@@ -65,6 +65,34 @@ func (p *tagged) callName() bool {
 		p.state = stParams
 	}
 	return true
+}
+
+// namePrefix reports whether the prefix of a name, or the part of it from a later < on, is at from. It continues at pos, after
+// lit bytes of the prefix.
+func (p *tagged) namePrefix(prefix string) scan.Prefix {
+	st := p.spacedPrefix(prefix)
+	for k := 0; st == scan.No; {
+		i := strings.IndexByte(prefix[min(k+1, len(prefix)):], '<')
+		if i < 0 {
+			break
+		}
+		k += 1 + i
+		p.pos, p.lit = p.from, k
+		st = p.spacedPrefix(prefix)
+	}
+	return st
+}
+
+// spacedPrefix continues to match the prefix of a name at pos. White space may come before a < in it.
+func (p *tagged) spacedPrefix(prefix string) scan.Prefix {
+	for {
+		st, at := scan.Match(p.win, p.pos, prefix, &p.lit)
+		p.pos = at
+		if st != scan.No || prefix[p.lit] != '<' || !blank(p.win[at]) || at-p.from > p.c.g.MaxHold {
+			return st
+		}
+		p.pos++
+	}
 }
 
 // selfCloses reports whether end ends a call together with its name.

@@ -24,13 +24,14 @@ func step3() *grammar.Grammar {
 			Wrapper: &grammar.Wrapper{
 				Open: grammar.Tok("<｜tool_calls_begin｜>"), Close: grammar.Tok("<｜tool_calls_end｜>"), Optional: true,
 			},
-			Open:  grammar.Tok("<｜tool_call_begin｜>", grammar.Lit("<｜tool_call_begin｜>function<｜tool_sep｜>")),
-			Name:  &grammar.Name{Prefix: `<steptml:invoke name="`, Ends: []string{`">`}},
+			Open:  grammar.Tok("<｜tool_call_begin｜>"),
+			Name:  &grammar.Name{Prefix: `function<｜tool_sep｜><steptml:invoke name="`, Ends: []string{`">`}},
 			Close: grammar.Lit("</steptml:invoke>", grammar.Tok("<｜tool_call_end｜>")),
 			Body: grammar.Body{Params: &grammar.Params{
 				Open: `<steptml:parameter name="`, KeyEnd: `">`, Close: "</steptml:parameter>",
 			}},
 		},
+		Special: []grammar.Marker{grammar.Tok("<｜tool_sep｜>")},
 		MaxHold: maxHold,
 	}
 }
