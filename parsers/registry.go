@@ -111,8 +111,13 @@ func (r *Registry) lookup(name string) (*entry, error) {
 	if !ok {
 		return nil, r.unknown(name)
 	}
-	if strings.Contains(reasoning, "+") {
+	switch {
+	case strings.Contains(reasoning, "+"):
 		return nil, &UnknownFamilyError{Name: name, known: r.Names()}
+	case fold(tools) == "":
+		return nil, &UnknownFamilyError{Name: name, refused: `the name begins with "+"; the family of the calls must come before it`}
+	case fold(reasoning) == "":
+		return nil, &UnknownFamilyError{Name: name, refused: `the name ends in "+"; the family of the reasoning must come after it`}
 	}
 	t, err := r.lookup(tools)
 	if err != nil {

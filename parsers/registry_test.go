@@ -4,6 +4,7 @@ package parsers_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,7 +13,6 @@ import (
 	"github.com/weft-go/weft/parsers/family"
 )
 
-// A combination is compiled once, regardless of the names by which its families are looked up.
 // TestRefusedFamilies tests that names of other engines are refused with a reason.
 func TestRefusedFamilies(t *testing.T) {
 	for _, name := range []string{"xing4_0", "xingchen4", "iquest_coder", "openpanguv2", "k2_horizon", "plamo3", "hyperclovax_seed_think", "functionary", "functionary_v3.2", "Solar-Open", "beam", "glm4"} {
@@ -22,6 +22,24 @@ func TestRefusedFamilies(t *testing.T) {
 	}
 }
 
+// A combination without one of its names is reported as it was given.
+func TestHalfACombination(t *testing.T) {
+	for name, want := range map[string]string{
+		"qwen3_coder+":  `the name ends in "+"; the family of the reasoning must come after it`,
+		"qwen3_coder+ ": `the name ends in "+"; the family of the reasoning must come after it`,
+		"no_such+":      `the name ends in "+"; the family of the reasoning must come after it`,
+		"+qwen3":        `the name begins with "+"; the family of the calls must come before it`,
+		"+":             `the name begins with "+"; the family of the calls must come before it`,
+	} {
+		_, err := parsers.New(name, nil)
+		got, ok := errors.AsType[*parsers.UnknownFamilyError](err)
+		require.True(t, ok, name)
+		require.Equal(t, name, got.Name)
+		require.EqualError(t, err, fmt.Sprintf("parsers: unknown family %q; %s", name, want))
+	}
+}
+
+// A combination is compiled once, regardless of the names by which its families are looked up.
 func TestCombinationsOfAliases(t *testing.T) {
 	r := parsers.Default()
 	tools, reasoning := family.New("qwen3_coder"), family.New("nemotron_deci")

@@ -97,10 +97,12 @@ func printFamilies(w io.Writer) error {
 	return nil
 }
 
-// withHint adds the flag that lists the families to the error for an unknown family.
+// withHint replaces the list of all families, in the error for an unknown one, by the flag that prints it.
 func withHint(err error) error {
-	if e, ok := errors.AsType[*parsers.UnknownFamilyError](err); ok && len(e.Near) == 0 && e.Model == "" {
-		return fmt.Errorf("parsers: unknown family %q; parse -families lists the families", e.Name)
+	if _, ok := errors.AsType[*parsers.UnknownFamilyError](err); ok {
+		if message, _, lists := strings.Cut(err.Error(), "; known are "); lists {
+			return fmt.Errorf("%s; parse -families lists the families", message)
+		}
 	}
 	return err
 }

@@ -52,6 +52,18 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// A family that is refused is reported with its reason, in a record and as a flag.
+func TestRefusedFamily(t *testing.T) {
+	const reason = `parsers: unknown family "beam"; its format is a response_template of transformers, which this package does not read`
+	var out strings.Builder
+	require.Error(t, run(nil, strings.NewReader(`{"id":1,"family":"beam","text":"x"}`+"\n"), &out))
+	var line struct{ Error string }
+	require.NoError(t, json.Unmarshal([]byte(out.String()), &line))
+	require.Equal(t, reason, line.Error)
+	require.EqualError(t, run([]string{"-family", "beam"}, strings.NewReader(""), &out), "-family: "+reason)
+	require.EqualError(t, run([]string{"-family", "no_such"}, strings.NewReader(""), &out), `-family: parsers: unknown family "no_such"; parse -families lists the families`)
+}
+
 func TestStats(t *testing.T) {
 	measured = 10 * time.Millisecond
 	defer func() { measured = time.Second }()
