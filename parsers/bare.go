@@ -3,6 +3,8 @@
 package parsers
 
 import (
+	"bytes"
+
 	"github.com/weft-go/weft/parsers/codec"
 	"github.com/weft-go/weft/parsers/grammar"
 	"github.com/weft-go/weft/parsers/internal/jsontext"
@@ -59,6 +61,8 @@ func (p *tagged) bareList() bool {
 			p.emitCalls(calls)
 			return true
 		}
+	case st == grammar.More && m.final && m.pos == len(m.win) && m.toolNamed(bytes.TrimSpace(m.win[m.openAt+1:m.from])) != nil:
+		m.cutOff = true // otherwise it may be prose
 	}
 	return p.bareText(m.pos)
 }

@@ -65,6 +65,7 @@ func (p *machine) guided() bool {
 			return true
 		}
 	}
+	p.cutOff = p.cutOff || st == jsontext.Open && p.final && p.pos == len(p.win)
 	p.state = stText
 	if len(bytes.TrimSpace(p.win[p.openAt+1:p.pos])) == 0 && st == jsontext.Bad {
 		// Only the bracket matched: it begins a marker, or calls in the family's own form.

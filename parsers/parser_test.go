@@ -526,6 +526,37 @@ func TestFinishOfCutCall(t *testing.T) {
 	}
 }
 
+// A list of calls that is held until it closes is text if the end of the stream cuts it, and the turn then counts as cut.
+func TestFinishOfCutList(t *testing.T) {
+	for _, c := range []struct {
+		family, in string
+		output     parsers.Output
+		want       event.Why
+	}{
+		{"pythonic", `[run(cmd="l`, parsers.Native, event.Length},
+		{"pythonic", `[ run (cmd="a"), `, parsers.Native, event.Length},
+		{"pythonic", `[Smith (2004) has more.`, parsers.Native, event.Stop},
+		{"pythonic", `[run(cmd="a") is how.]`, parsers.Native, event.Stop},
+		{"hermes", `[{"name":"run","arguments":{"cmd":"l`, parsers.GuidedRequired, event.Length},
+		{"hermes", `[`, parsers.GuidedRequired, event.Length},
+		{"hermes", `[1]`, parsers.GuidedRequired, event.Stop},
+		{"hermes", `[so`, parsers.GuidedRequired, event.Stop},
+		{"hermes", `{"cmd":"l`, parsers.GuidedNamed, event.Length},
+	} {
+		opt := parsers.Options{Output: c.output}
+		if c.output == parsers.GuidedNamed {
+			opt.Allow = []string{"run"}
+		}
+		for _, chunks := range [][]string{{c.in}, bytewise(c.in)} {
+			evs := parse(t, c.family, opt, chunks...)
+			require.Equal(t, c.want, evs[len(evs)-1].Why, "%s %q", c.family, c.in)
+			if c.output != parsers.GuidedNamed {
+				require.Equal(t, fmt.Sprintf("text %q\n", c.in), assembled(evs))
+			}
+		}
+	}
+}
+
 // An id after the arguments comes too late for the start of the call, so that its end has it.
 func TestLateID(t *testing.T) {
 	for _, in := range []string{

@@ -69,7 +69,7 @@ type output struct {
 	partKind event.Kind
 	calls    int32 // ordinals given out
 	complete int32 // complete calls outside reasoning
-	cutOff   bool  // the end of the stream cut a call
+	cutOff   bool  // the end of the stream cut a call, or a list of calls that was held
 }
 
 // open makes the window: what was held back, then chunk. Without held bytes the window is the chunk itself.
