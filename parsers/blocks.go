@@ -74,6 +74,8 @@ func (p *tagged) advance() bool {
 		return p.bareBrace()
 	case stSkip:
 		return p.skip()
+	case stCite:
+		return p.endCitation()
 	}
 	return false
 }
@@ -149,6 +151,16 @@ func (p *tagged) marker(m marker) {
 		p.closeRun()
 		p.start = p.pos
 		p.newRun()
+	case roleCiteOpen:
+		if !p.cited {
+			p.cited = true
+			p.dropTag(p.mark)
+		}
+	case roleCiteClose:
+		if p.cited {
+			p.holdOpener()
+			p.state = stCite
+		}
 	case roleWrapClose, roleCallClose:
 		if !p.rules.keepOrphans && !p.closesText() {
 			p.strip()
@@ -181,6 +193,36 @@ func (p *tagged) holdOpener() {
 	}
 	p.openAt, p.openEnd, p.lit = p.mark, p.pos, 0
 	p.call.name, p.call.id = p.call.name[:0], p.call.id[:0]
+}
+
+// dropTag drops the tag of a citation, from window position from to pos, out of the run it is in.
+func (p *tagged) dropTag(from int) {
+	p.flush(from, true)
+	p.start = p.pos
+}
+
+// endCitation reads the rest of the closing tag of a citation, which is dropped. What only begins like one is text.
+func (p *tagged) endCitation() bool {
+	for ; p.pos < len(p.win); p.pos++ {
+		work.Add(1)
+		switch c := p.win[p.pos]; {
+		case c == '>':
+			p.pos++
+			p.dropTag(p.openAt)
+			p.cited = false
+			p.state = stText
+			return true
+		case c == '<', p.pos-p.openAt > p.c.g.MaxHold:
+			p.state = stText
+			return true
+		}
+	}
+	if p.final { // the end of the stream cut the tag
+		p.dropTag(p.openAt)
+		p.state = stText
+		return true
+	}
+	return false
 }
 
 // closesText reports whether the closing marker at mark ends something that was emitted as text: an opening tag without
@@ -612,6 +654,9 @@ func (c *compiled) compileTags(t *grammar.Tagged, around []marker) *tagSets {
 	var ends, bare []marker
 	for _, e := range slices.Concat(t.Ends, t.Skip) {
 		ends = append(ends, mk(e, roleTurn))
+	}
+	if t.Cite != nil {
+		ends = slices.Concat(ends, spelled(roleCiteOpen, t.Cite.Open), spelled(roleCiteClose, t.Cite.Close))
 	}
 	if t.Bare && t.Body.Codec != nil {
 		bare = []marker{{text: "[", role: roleBare}}

@@ -207,7 +207,7 @@ var modelRules = [...]struct{ model, with, name string }{
 	{"firefunction2", "", "phi4"},
 	{"intellect3*", "", "qwen3_coder+deepseek_r1"},
 	{"smollm3", "", "hermes"},
-	{"step3.5", "", "step3p5+qwen3_thinking"}, // <think> is in the prompt: vLLM's step3p5 parser, which is that of 3.7 too
+	{"step3.5", "", "step3p5+qwen3_thinking"}, // <think> is in the prompt: vLLM's step3p5 parser, which reads both
 	{"step3.7", "", "step3p5+qwen3_thinking"},
 	{"trinitymini", "", "hermes"},
 }

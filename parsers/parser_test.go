@@ -526,7 +526,7 @@ func TestFinishOfCutCall(t *testing.T) {
 	}
 }
 
-// A list of calls that is held until it closes is text if the end of the stream cuts it, and the turn then counts as cut.
+// A list of calls that is held until it closes is text if the end of the stream cuts it, and the turn then ends with Length.
 func TestFinishOfCutList(t *testing.T) {
 	for _, c := range []struct {
 		family, in string

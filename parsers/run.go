@@ -20,6 +20,7 @@ type textRun struct {
 	prefix    string // of the text: an opening tag that is in the prompt
 	last      byte   // the last byte emitted in this run
 	quoting   bool   // an opening tag was left in this run as text
+	cited     bool   // the run is inside a citation
 	thought   bool   // there was reasoning
 	joinable  bool   // the last block is reasoning that was closed, with nothing after it, and another one continues it
 	lastCall  bool   // the last block was a call
@@ -252,7 +253,7 @@ func (p *machine) strip() {
 // newRun begins a run of text or reasoning at start.
 func (p *machine) newRun() {
 	p.runOpen, p.trim, p.label, p.from = false, "", "", p.start
-	p.last, p.quoting = 0, false
+	p.last, p.quoting, p.cited = 0, false, false
 }
 
 // dropBlanks drops the run before window position to if it is white space that has not been emitted.

@@ -57,6 +57,8 @@ const (
 	roleParamClose
 	roleSectionClose // ends a CDATA section
 	roleTurn
+	roleCiteOpen
+	roleCiteClose
 	roleBare   // may begin a list of calls without a tag
 	roleBrace  // may begin a call object without a tag
 	roleItem   // may begin the next object of a list after one that cannot be read
@@ -81,6 +83,7 @@ const (
 	stRepair                           // after arguments that lack closing brackets
 	stBrace                            // at what may be a call object without a tag
 	stBareList                         // in what may be a list of calls without a tag
+	stCite                             // in the closing tag of a citation
 	stTagged                           // the first that is free
 )
 

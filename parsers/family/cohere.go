@@ -14,7 +14,11 @@ import (
 //	]<|END_ACTION|><|END_OF_TURN_TOKEN|>
 //
 // or <|START_RESPONSE|>text<|END_RESPONSE|>, in newer templates <|START_TEXT|>text<|END_TEXT|>, instead of the action. The
-// frames of text are only dropped: models leave them out. Templates number the calls of each response again, so the ids that
+// frames of text are only dropped: models leave them out. So are the tags of citations, in text and reasoning:
+//
+//	Oslo is <co>the capital</co: 0:[0]> of Norway.
+//
+// Templates number the calls of each response again, so the ids that
 // the model writes are not unique in a conversation. They open reasoning in the prompt or close it there; the caller specifies which
 // (parsers.Options.Prompt).
 //
@@ -38,6 +42,7 @@ func cohere() *grammar.Grammar {
 			}, List: grammar.Array},
 			Ends: tokenMarkers("<|END_OF_TURN_TOKEN|>"),
 			Skip: tokenMarkers("<|START_TEXT|>", "<|END_TEXT|>", "<|START_RESPONSE|>", "<|END_RESPONSE|>"),
+			Cite: &grammar.Wrapper{Open: grammar.Lit("<co>"), Close: grammar.Lit("</co: ")},
 		},
 		Replay:  replay.MustRule("all"),
 		MaxHold: maxHold,

@@ -116,6 +116,9 @@ type Tagged struct {
 	Ends []Marker
 	// Skip are markers within a turn that carry nothing, for example around the text of the response.
 	Skip []Marker
+	// Cite is the pair of tags around a cited span of text or reasoning, or nil. The tags are dropped. The closing one begins
+	// with Close and ends with the next >, before which there is no <.
+	Cite *Wrapper
 }
 
 // Wrapper is the pair of tags around the calls of one block.
@@ -298,6 +301,9 @@ func (g *Grammar) Markers() []Marker {
 		add(t.Open, t.Close)
 		add(t.Ends...)
 		add(t.Skip...)
+		if c := t.Cite; c != nil {
+			add(c.Open, c.Close)
+		}
 		inner := func(texts ...string) {
 			for _, s := range texts {
 				if strings.ContainsFunc(s, unicode.IsLetter) { // what has no letter is punctuation, not a control string
