@@ -8,8 +8,8 @@ import (
 )
 
 // Thread returns what a request continues: the ID of the stored response, and the ID of the stored conversation that it belongs
-// to. They are "" if absent, and for a request of another API. [block.Request.Field] returns the other fields that only the
-// Responses API has, such as include, store and background.
+// to. They are "" if absent or not a string, and for a request of another API. [block.Request.Field] returns the other
+// fields that only the Responses API has, such as include, store and background.
 func Thread(r *block.Request) (previous, conversation string) {
 	if r.API() != block.Responses {
 		return "", ""

@@ -16,6 +16,7 @@ func TestThread(t *testing.T) {
 		`{"previous_response_id":"r","conversation":{"id":"c"},"messages":[]}`: {"r", "c"},
 		`{"conversation":"c","messages":[]}`:                                   {"", "c"},
 		`{"previous_response_id":null,"messages":[]}`:                          {},
+		`{"previous_response_id":{"id":"r"},"conversation":[],"messages":[]}`:  {},
 	} {
 		r, err := responses.Decode([]byte(body), nil)
 		require.NoError(t, err)

@@ -25,6 +25,9 @@ func (g *Gateway) check(c *call, path string) error {
 	if _, _, ok := g.lookup(r.Params().Model); !ok {
 		return apierr.ModelNotFound(r.Params().Model)
 	}
+	if err := mistyped(r, stateTypes); err != nil {
+		return err
+	}
 	if err := stateless(r, c.joined); err != nil {
 		return err
 	}
@@ -232,12 +235,11 @@ func stateless(r *block.Request, joined bool) error {
 		return &apierr.Error{Why: event.NotFound, Code: "thread_not_found", Param: "thread",
 			Message: fmt.Sprintf("No thread was found for previous_message_id %q: this server keeps none. Send the whole conversation.", id)}
 	}
-	id, conversation := responses.Thread(r)
-	if id != "" && !joined {
+	if id, _ := responses.Thread(r); id != "" && !joined {
 		return &apierr.Error{Why: event.Invalid, Code: "previous_response_not_found", Param: "previous_response_id",
 			Message: "Previous response with id '" + id + "' not found: this server keeps none. Send the whole conversation."}
 	}
-	if conversation != "" {
+	if given(r, "conversation") {
 		return &apierr.Error{Why: event.Invalid, Param: "conversation", Code: apierr.CodeUnsupported,
 			Message: "This server keeps no conversations: send all of it as input."}
 	}

@@ -171,13 +171,10 @@ func (c *call) join(body []byte) ([]byte, error) {
 		changed["input"] = slices.Concat([]byte{'['}, input, []byte{']'})
 	}
 	if c.lane != nil {
-		switch raw := string(r.Field("generate")); raw {
-		case "", "true", "null":
-		case "false":
-			c.warm = true
-		default:
-			return nil, apierr.Invalid("generate", "generate must be true or false, not %.40s.", raw)
+		if err := mistyped(r, socketTypes); err != nil {
+			return nil, err
 		}
+		c.warm = string(r.Field("generate")) == "false"
 		changed["stream"] = []byte("true")
 		changed["type"], changed["stream_id"], changed["generate"] = nil, nil, nil
 	}
