@@ -84,7 +84,7 @@ var objects = map[block.API][]object{
 // other fields, false, 0, [] and {} ask for nothing.
 var idle = map[string]string{
 	"modalities": `["text"]`, "service_tier": `"auto"`, "truncation": `"disabled"`, "speed": `"standard"`, "best_of": "1",
-	"skip_special_tokens": "true", "spaces_between_special_tokens": "true", "detokenize": "true", "cache_prompt": "true",
+	"skip_special_tokens": "true", "spaces_between_special_tokens": "true", "detokenize": "true", "cache_prompt": "true", "generate": "true",
 	"include_reasoning": "true", "separate_reasoning": "true", "stream_reasoning": "true",
 	"max_tool_calls": "null", "web_search_options": "null", "prompt_logprobs": "null",
 }

@@ -273,3 +273,14 @@ func TestDroppedParts(t *testing.T) {
 	require.Contains(t, w.Body.String(), "thinking.type must be enabled, disabled or adaptive")
 	require.Equal(t, 200, post("messages", fieldsMessages+`"thinking":{"type":"adaptive"}}`).Code)
 }
+
+// TestGenerateOverHTTP checks that generate, which only messages over WebSocket have, is named if it asks for something else than
+// what happens.
+func TestGenerateOverHTTP(t *testing.T) {
+	_, post := fieldsRig(t, false, true)
+	for value, want := range map[string]string{"false": "generate", `"no"`: "generate", "true": "", "null": ""} {
+		w := post("responses", strings.TrimSuffix(fieldsResponses, ",")+`,"generate":`+value+`}`)
+		require.Equal(t, 200, w.Code, "%s", w.Body)
+		require.Equal(t, want, w.Header().Get("X-Weft-Dropped"), value)
+	}
+}
