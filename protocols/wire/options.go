@@ -50,6 +50,10 @@ type Options struct {
 	ToolDispatch bool
 	// ReasoningDispatch adds Dynamo's event reasoning_dispatch to chat streams. It contains a whole run of reasoning.
 	ReasoningDispatch bool
+
+	// NotStored specifies that the server does not store the response: store is false in responses of the Responses API, also if
+	// the request asks for true.
+	NotStored bool
 }
 
 // Reasoning selects the form of reasoning in a response.
@@ -197,13 +201,21 @@ func (s *settings) chat() chatanswer.Options {
 
 func (s *settings) responses() responsesanswer.Options {
 	return responsesanswer.Options{
-		ID: s.ID, Model: s.Model, Created: s.created, Echo: func(name string) []byte { return s.req.Field(name) },
+		ID: s.ID, Model: s.Model, Created: s.created, Echo: s.echo,
 		Reasoning: map[Reasoning]responsesanswer.Reasoning{
 			ReasoningPlain: responsesanswer.ReasoningRaw, ReasoningOmitted: responsesanswer.ReasoningNone, ReasoningNone: responsesanswer.ReasoningNone,
 		}[s.Reasoning],
 		Seal: s.seal(), Signer: s.Signer, WholeCalls: s.WholeCalls, DispatchInReasoning: s.CallsInReasoning,
 		Namespace: s.namespace(), Custom: s.custom(),
 	}
+}
+
+// echo returns a field that a response of the Responses API repeats, or nil.
+func (s *settings) echo(name string) []byte {
+	if name == "store" && s.NotStored {
+		return nil // its default in responses is false
+	}
+	return s.req.Field(name)
 }
 
 func (s *settings) messages() messagesanswer.Options {

@@ -320,6 +320,12 @@ func TestFromRequest(t *testing.T) {
 	t.Run("echo", func(t *testing.T) {
 		r := decoded(t, wire.Responses, `{"input":"x","instructions":"Be brief."}`)
 		require.Contains(t, encode(wire.Responses, r, fixed(), text(0, "x")), `"instructions":"Be brief."`)
+		r = decoded(t, wire.Responses, `{"input":"x","store":true}`)
+		require.NotContains(t, encode(wire.Responses, r, fixed(), text(0, "x")), `"store":false`)
+		unstored := fixed()
+		unstored.NotStored = true
+		require.NotContains(t, encode(wire.Responses, r, unstored, text(0, "x")), `"store":true`)
+		require.Contains(t, encode(wire.Responses, r, unstored, text(0, "x")), `"store":false`)
 	})
 	t.Run("id", func(t *testing.T) {
 		seen := map[string]bool{}

@@ -474,7 +474,7 @@ func (c *call) relay(w http.ResponseWriter, r *http.Request) error {
 func (c *call) encoder() *wire.Encoder {
 	opt := &wire.Options{
 		ID: c.api.IDPrefix() + c.unique, Signer: c.signer, CallsInReasoning: c.g.opt.CallsInReasoning,
-		ToolDispatch: c.notices.calls, ReasoningDispatch: c.notices.reasoning,
+		ToolDispatch: c.notices.calls, ReasoningDispatch: c.notices.reasoning, NotStored: !c.stored,
 	}
 	if c.managed() {
 		opt.Details = wire.DetailsAlways // an endpoint may need the signatures in it

@@ -105,6 +105,37 @@ func TestStore(t *testing.T) {
 	require.Contains(t, text, "not found")
 }
 
+// TestStoreIsReported checks that responses report whether they are stored, and not what the request asks for.
+func TestStoreIsReported(t *testing.T) {
+	ask := func(url string, wants bool) {
+		t.Helper()
+		for field, want := range map[string]bool{`"store":true,`: wants, `"store":false,`: false, "": wants} {
+			for _, stream := range []bool{false, true} {
+				status, h, text := send(t, url+"/v1/responses", fmt.Sprintf(`{"model":"m",%s"stream":%t,"input":"x"}`, field, stream))
+				require.Equal(t, 200, status, text)
+				require.Contains(t, text, fmt.Sprintf(`"store":%t`, want), field)
+				require.NotContains(t, text, fmt.Sprintf(`"store":%t`, !want), field)
+				require.Equal(t, field == `"store":true,` && !wants, h.Get("X-Weft-Dropped") == "store", field)
+			}
+		}
+	}
+	for _, store := range []*serve.Store{nil, storeOf(1 << 20)} {
+		r := start(t, 1, say("Hello."), func(o *serve.Options) { o.Store = store })
+		ask(r.url, store != nil)
+		c := connect(t, r.url)
+		for _, generate := range []bool{false, true} {
+			c.send(fmt.Sprintf(`"store":true,"generate":%t,"input":"x"`, generate))
+			_, _, events := c.response()
+			for _, i := range []int{0, len(events) - 1} {
+				require.Equal(t, store != nil, events[i]["response"].(object)["store"])
+			}
+		}
+	}
+	for _, k := range managedKinds {
+		ask(managed(t, k, nil, newEndpoint(t, playing(k, lengthScene))).url, false)
+	}
+}
+
 // TestStored checks that a client can get and delete its stored responses and list their input, and that a gateway with the
 // same store has them, with other keys too.
 func TestStored(t *testing.T) {
