@@ -45,7 +45,10 @@ func get(t *testing.T, url string, headers ...string) (*http.Response, string) {
 }
 
 func TestModelLists(t *testing.T) {
-	r := start(t, 1, say("x"), withRecords)
+	r := start(t, 1, say("x"), func(o *serve.Options) {
+		withRecords(o)
+		o.Origins = []string{"https://chat.example"}
+	})
 	const claude, codex = "claude-cli/2.1.330 (external, sdk-cli)", "codex_exec/0.169.0 (Linux)"
 	const rest = `,"shell_type":"default","visibility":"list","supported_in_api":true,"priority":0,"availability_nux":null,"upgrade":null,"base_instructions":"Be short.",` +
 		`"supports_reasoning_summaries":false,"support_verbosity":false,"default_verbosity":null,"apply_patch_tool_type":null,"truncation_policy":{"mode":"tokens","limit":9000},"supports_parallel_tool_calls":true,`
@@ -77,7 +80,7 @@ func TestModelLists(t *testing.T) {
 		require.Equal(t, 200, resp.StatusCode, body)
 		require.Empty(t, cmp.Diff(tt.want, body), tt.path)
 		require.Equal(t, catalog.ETag([]byte(body)), resp.Header.Get("ETag"))
-		require.Equal(t, "Anthropic-Version, User-Agent", resp.Header.Get("Vary"))
+		require.Equal(t, []string{"Origin", "Anthropic-Version, User-Agent"}, resp.Header.Values("Vary"))
 		tag := resp.Header.Get("ETag")
 		for _, match := range []string{tag, "W/" + tag, `"x", ` + tag, "*"} {
 			resp, body = get(t, r.url+"/v1/models"+tt.path, append(slices.Clip(tt.headers), "If-None-Match", match)...)

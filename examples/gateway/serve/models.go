@@ -43,7 +43,7 @@ func (g *Gateway) oneModel(w http.ResponseWriter, r *http.Request) {
 func writeModels(w http.ResponseWriter, r *http.Request, body []byte) {
 	tag := catalog.ETag(body)
 	w.Header().Set("ETag", tag)
-	w.Header().Set("Vary", "Anthropic-Version, User-Agent")
+	w.Header().Add("Vary", "Anthropic-Version, User-Agent")
 	if hasTag(r.Header.Values("If-None-Match"), tag) {
 		w.WriteHeader(http.StatusNotModified)
 		return
