@@ -17,29 +17,30 @@ import (
 	"github.com/weft-go/weft/protocols/wire"
 )
 
-// routes returns the gateway's endpoints. The handlers check methods themselves, because a wrong method needs an error
-// in the form of the API.
+// routes returns the gateway's endpoints.
 func (g *Gateway) routes() *http.ServeMux {
 	m := http.NewServeMux()
 	post := func(a *wire.API, path string, handle http.HandlerFunc) {
-		m.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
-			switch {
-			case r.Method == http.MethodPost:
-				handle(w, r)
-			case path == wire.Responses.Path() && isUpgrade(r):
-				g.connect(w, r)
-			default:
-				w.Header().Set("Allow", http.MethodPost)
-				g.refuse(w, r, a, &apierr.Error{Why: event.Invalid, Code: "method_not_allowed", Message: "Use POST " + path + "."})
-			}
-		})
+		m.HandleFunc(path, g.endpoint(a, methods{http.MethodPost: handle}))
 	}
-	for _, a := range []*wire.API{wire.Chat, wire.Responses, wire.Messages, wire.Completions} {
+	get := func(path string, handle http.HandlerFunc) {
+		m.HandleFunc(path, g.endpoint(nil, methods{http.MethodGet: handle}))
+	}
+	for _, a := range []*wire.API{wire.Chat, wire.Messages, wire.Completions} {
 		post(a, a.Path(), func(w http.ResponseWriter, r *http.Request) { g.respond(w, r, a) })
 	}
-	post(wire.Responses, compactPath, func(w http.ResponseWriter, r *http.Request) { g.respond(w, r, wire.Responses) })
-	m.HandleFunc("/v1/responses/{id}", g.oneResponse)
-	m.HandleFunc("GET /v1/responses/{id}/input_items", g.inputItems)
+	respond := func(w http.ResponseWriter, r *http.Request) { g.respond(w, r, wire.Responses) }
+	plain := g.endpoint(wire.Responses, methods{http.MethodPost: respond})
+	m.HandleFunc(wire.Responses.Path(), func(w http.ResponseWriter, r *http.Request) {
+		if isUpgrade(r) {
+			g.connect(w, r)
+			return
+		}
+		plain(w, r)
+	})
+	post(wire.Responses, compactPath, respond)
+	m.HandleFunc("/v1/responses/{id}", g.endpoint(wire.Responses, methods{http.MethodGet: g.oneResponse, http.MethodDelete: g.oneResponse}))
+	m.HandleFunc("/v1/responses/{id}/input_items", g.endpoint(wire.Responses, methods{http.MethodGet: g.inputItems}))
 	post(wire.Completions, "/v1/embeddings", g.embed)
 	post(wire.Messages, "/v1/messages/count_tokens", g.count(wire.Messages, messages.AppendTokenCount))
 	post(wire.Responses, "/v1/responses/input_tokens", g.count(wire.Responses, responses.AppendTokenCount))
@@ -47,22 +48,53 @@ func (g *Gateway) routes() *http.ServeMux {
 		post(wire.Chat, prefix+"/tokenize", g.convert((*call).tokenize))
 		post(wire.Chat, prefix+"/detokenize", g.convert((*call).detokenize))
 	}
-	m.HandleFunc("GET /v1/models", g.known(g.listModels))
-	m.HandleFunc("GET /v1/models/{$}", g.known(g.listModels))
-	m.HandleFunc("GET /v1/models/{id...}", g.known(g.oneModel))
-	m.HandleFunc("GET /version", g.known(func(w http.ResponseWriter, r *http.Request) {
+	get("/v1/models", g.known(g.listModels))
+	get("/v1/models/{$}", g.known(g.listModels))
+	get("/v1/models/{id...}", g.known(g.oneModel))
+	get("/version", g.known(func(w http.ResponseWriter, r *http.Request) {
 		writeBody(w, []byte(`{"version":`+strconv.Quote(cmp.Or(g.opt.Version, "unknown"))+`}`))
 	}))
-	m.HandleFunc("GET /health", func(http.ResponseWriter, *http.Request) {})
-	m.HandleFunc("GET /ready", g.readiness)
+	get("/health", func(http.ResponseWriter, *http.Request) {})
+	get("/ready", g.readiness)
 	if g.opt.Metrics != nil {
-		m.HandleFunc("GET /metrics", g.metrics)
+		get("/metrics", g.metrics)
 	}
-	m.HandleFunc("GET /{$}", func(http.ResponseWriter, *http.Request) {}) // some clients probe with HEAD /
+	get("/{$}", func(http.ResponseWriter, *http.Request) {}) // some clients probe with HEAD /
 	m.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		g.refuse(w, r, apiOf(r), &apierr.Error{Why: event.NotFound, Code: "unknown_url", Message: "Invalid URL (" + r.Method + " " + r.URL.Path + ")"})
 	})
 	return m
+}
+
+// methods holds the handlers of an endpoint. The handler of GET also handles HEAD.
+type methods map[string]http.HandlerFunc
+
+// endpoint returns a handler that refuses other methods in the error form of an API; nil means the one that apiOf returns. The
+// patterns of package http could refuse them, but not in that form.
+func (g *Gateway) endpoint(a *wire.API, of methods) http.HandlerFunc {
+	var known, allow []string
+	for _, name := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
+		if of[name] == nil {
+			continue
+		}
+		known, allow = append(known, name), append(allow, name)
+		if name == http.MethodGet {
+			allow = append(allow, http.MethodHead)
+		}
+	}
+	return func(w http.ResponseWriter, r *http.Request) {
+		name := r.Method
+		if name == http.MethodHead {
+			name = http.MethodGet
+		}
+		if handle := of[name]; handle != nil {
+			handle(w, r)
+			return
+		}
+		w.Header().Set("Allow", strings.Join(allow, ", "))
+		g.refuse(w, r, cmp.Or(a, apiOf(r)), &apierr.Error{Why: event.Invalid, Code: "method_not_allowed",
+			Message: "Use " + strings.Join(known, " or ") + " " + r.URL.Path + "."})
+	}
 }
 
 // apiOf returns the API whose error form applies to a request outside the three endpoints.

@@ -295,11 +295,6 @@ func (g *Gateway) find(w http.ResponseWriter, r *http.Request) (*stored, func(),
 
 // oneResponse returns or deletes a stored response.
 func (g *Gateway) oneResponse(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodGet && r.Method != http.MethodDelete {
-		w.Header().Set("Allow", "GET, DELETE")
-		g.refuse(w, r, wire.Responses, &apierr.Error{Why: event.Invalid, Code: "method_not_allowed", Message: "Use GET or DELETE " + r.URL.Path + "."})
-		return
-	}
 	one, remove, err := g.find(w, r)
 	if err == nil && r.URL.Query().Get("stream") == "true" {
 		err = &apierr.Error{Why: event.Invalid, Param: "stream", Code: apierr.CodeUnsupported, Message: "A stored response cannot be streamed again: send stream as false."}
@@ -307,11 +302,11 @@ func (g *Gateway) oneResponse(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err != nil:
 		g.refuse(w, r, wire.Responses, err)
-	case r.Method == http.MethodGet:
-		writeBody(w, one.response)
-	default:
+	case r.Method == http.MethodDelete:
 		remove()
 		writeBody(w, fmt.Appendf(nil, `{"id":%q,"object":"response","deleted":true}`, one.key.id))
+	default:
+		writeBody(w, one.response)
 	}
 }
 
