@@ -236,6 +236,15 @@ func (w *renderer) lose(at block.Ref, why string) {
 	w.losses = append(w.losses, block.Loss{Path: at.Path(), Why: why})
 }
 
+// loseField reports the loss of a field of an object that is written.
+func (w *renderer) loseField(at block.Ref, field, why string) {
+	path := at.Path()
+	if path != "" {
+		path += "." + field
+	}
+	w.losses = append(w.losses, block.Loss{Path: path, Why: why})
+}
+
 // open starts a message.
 func (w *renderer) open(role string) {
 	w.n++
@@ -413,13 +422,13 @@ func (w *renderer) order(b *block.Block) int {
 
 func (w *renderer) result(b *block.Block, content []block.Block) {
 	if b.IsError {
-		w.lose(b.At, "the mark of a failed tool")
+		w.loseField(b.At, "is_error", "the mark of a failed tool")
 	}
 	name := b.Name
 	if i := w.order(b); i < len(w.calls) {
 		name = w.modelName(&w.calls[i])
 	} else {
-		w.lose(b.At, "a tool result without its call right before it")
+		w.loseField(b.At, w.link(b), "the call of a tool result, which is not right before it")
 	}
 	id := b.CallID
 	if w.opt.Call != nil {
@@ -433,6 +442,19 @@ func (w *renderer) result(b *block.Block, content []block.Block) {
 	w.putContent(content)
 	w.putEnd(b.At, len(b.Content))
 	w.out.end('}')
+}
+
+// link returns the field of a tool result that specifies its call.
+func (w *renderer) link(b *block.Block) string {
+	switch {
+	case w.r.API() == block.Responses:
+		return "call_id"
+	case w.r.API() == block.Messages:
+		return "tool_use_id"
+	case b.Name != "" && b.Field("tool_call_id") == nil: // a message of a function
+		return "name"
+	}
+	return "tool_call_id"
 }
 
 func (w *renderer) assistant(t *block.Turn) {

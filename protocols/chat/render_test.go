@@ -154,7 +154,7 @@ func TestAppendMessages(t *testing.T) {
 				`{"role":"assistant","content":"","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]}`,
 				`{"role":"tool","tool_call_id":"c","name":"f","content":""}`,
 				`{"role":"user","content":"stop"}`,
-			}, []string{"messages[1].content[0]: the mark of a failed tool"},
+			}, []string{"messages[1].content[0].is_error: the mark of a failed tool"},
 		},
 		{
 			"interleaved reasoning", messages.Decode,
@@ -220,7 +220,7 @@ func TestAppendMessages(t *testing.T) {
 			"a result without its call, an unknown block", chat.Decode,
 			`{"messages":[{"role":"tool","tool_call_id":"c","content":"r"},{"role":"user","content":[{"type":"hologram"}]}]}`,
 			nil, []string{`{"role":"tool","tool_call_id":"c","content":"r"}`, `{"role":"user","content":""}`},
-			[]string{"messages[0]: a tool result without its call right before it", "messages[1].content[0]: a block that templates do not know: hologram"},
+			[]string{"messages[0].tool_call_id: the call of a tool result, which is not right before it", "messages[1].content[0]: a block that templates do not know: hologram"},
 		},
 		{"nothing", chat.Decode, `{"messages":[]}`, nil, nil, nil},
 	}

@@ -193,17 +193,13 @@ func effortField(r *block.Request) string {
 func (c tokenBackend) unrendered() {
 	last := ""
 	for _, l := range c.text.Losses {
-		path := l.Path
-		switch {
-		case path == "messages" || strings.HasPrefix(l.Why, "the order of") || strings.HasPrefix(l.Why, "the position of"):
+		if l.Path == "messages" || strings.HasPrefix(l.Why, "the order of") || strings.HasPrefix(l.Why, "the position of") {
 			continue
-		case l.Why == "the mark of a failed tool":
-			path += ".is_error"
 		}
-		if path != last {
-			c.ignored = append(c.ignored, path)
+		if l.Path != last {
+			c.ignored = append(c.ignored, l.Path)
 		}
-		last = path
+		last = l.Path
 	}
 	th := c.req.Params().Thinking
 	if th.Effort == "" && th.Budget == nil && th.Mode != block.ThinkingOff {

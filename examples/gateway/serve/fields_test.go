@@ -263,6 +263,11 @@ func TestDroppedParts(t *testing.T) {
 			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","is_error":true,"content":"no"},{"type":"zzz"}]}],"system":"Be brief."}`,
 			"messages[2].content[1], messages[2].content[0].is_error"},
 		{"chat/completions", `{"model":"m","messages":[{"role":"user","content":"x"},{"role":"assistant","tool_calls":[` + call + `]},{"role":"tool","tool_call_id":"c1","content":"y"},{"role":"system","content":"z"}]}`, ""},
+		// A result without its call is in the prompt; only the name of the call has no effect.
+		{"chat/completions", `{"model":"m","messages":[{"role":"user","content":"x"},{"role":"tool","tool_call_id":"c1","content":"y"}]}`, "messages[1].tool_call_id"},
+		{"chat/completions", `{"model":"m","messages":[{"role":"user","content":"x"},{"role":"function","name":"f","content":"y"}]}`, "messages[1].name"},
+		{"responses", `{"model":"m","input":[{"role":"user","content":"x"},{"type":"function_call_output","call_id":"c1","output":"y"}]}`, "input[1].call_id"},
+		{"messages", `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"y"}]}]}`, "messages[0].content[0].tool_use_id"},
 	} {
 		w := post(tt.path, tt.body)
 		require.Equal(t, 200, w.Code, "%s", w.Body)
