@@ -50,7 +50,7 @@ func (p *program) discover(ctx context.Context, c *config) (probed, error) {
 			faults = append(faults, err)
 			continue
 		}
-		if e.Kind == "embedded" {
+		if e.inProcess() {
 			continue
 		}
 		if e.managed() {
@@ -109,7 +109,7 @@ func (e *engineConfig) valid() error {
 	}
 	u, err := url.Parse(e.URL)
 	switch {
-	case e.Kind == "embedded" && e.URL == "local":
+	case e.inProcess():
 		return nil
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		return cli.Usagef("engine of the kind %q: its URL must begin with http:// or https:// and a host", e.Kind)
@@ -118,6 +118,9 @@ func (e *engineConfig) valid() error {
 	}
 	return nil
 }
+
+// inProcess reports whether an engine is started in this process.
+func (e *engineConfig) inProcess() bool { return e.Kind == "embedded" && e.URL == "local" }
 
 // kind returns the kind of an engine, or nil if it is not configured or does not exist.
 func (e *engineConfig) kind() upstream.Kind {

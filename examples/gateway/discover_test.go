@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weft-go/weft/examples/engine/upstream"
+	"github.com/weft-go/weft/examples/engine/vllm"
 	"github.com/weft-go/weft/examples/gateway/serve"
 	"github.com/weft-go/weft/tokenizers/mini"
 )
@@ -142,6 +143,29 @@ func TestDiscoverTokens(t *testing.T) {
 	require.NoError(t, c.checkAgain(e, mini.Load())(t.Context()))
 	e.Found = upstream.VLLMTokens{}
 	require.ErrorContains(t, c.checkAgain(e, mini.Load())(t.Context()), "no longer has the endpoint /inference/v1/generate")
+}
+
+// An embedded engine is asked like any other one, unless it is in the process.
+func TestDiscoverEmbedded(t *testing.T) {
+	e := vllm.New(mini.Load(), &vllm.Options{Model: "m", BlockSize: 32, MaxModelLen: 4096})
+	t.Cleanup(e.Close)
+	engine := httptest.NewServer(e)
+	t.Cleanup(engine.Close)
+	check := func(args ...string) error {
+		return run(t.Context(), append(args, "-tool-call-parser", "hermes", "-check"), io.Discard, io.Discard, nil)
+	}
+	for _, kind := range []string{"embedded", "vllm"} {
+		require.NoError(t, check("-engine", kind+"="+engine.URL, "-model-dir", "mini"))
+		require.ErrorContains(t, check("-engine", kind+"="+engine.URL, "-model", "other", "-model-dir", "mini"), "serves m, not other")
+		require.ErrorContains(t, check("-engine", kind+"="+engine.URL, "-block-size", "16", "-model-dir", "mini"), "have 32 tokens, -block-size is 16")
+		require.ErrorContains(t, check("-engine", kind+"="+engine.URL, "-max-model-len", "5000", "-model-dir", "mini"), "takes 4096 tokens")
+		require.ErrorContains(t, check("-engine", kind+"=http://127.0.0.1:1", "-model", "m", "-model-dir", "mini"), "127.0.0.1:1")
+		_, stop, ended := startProgram(t, io.Discard, io.Discard, "-listen", "127.0.0.1:0", "-engine", kind+"=http://127.0.0.1:1", "-model", "m", "-tool-call-parser", "hermes")
+		stop() // it may start later
+		require.NoError(t, <-ended)
+		require.ErrorContains(t, run(t.Context(), []string{"-listen", "127.0.0.1:0", "-engine", kind + "=" + engine.URL, "-block-size", "16", "-tool-call-parser", "hermes"}, io.Discard, io.Discard, nil), "-block-size is 16")
+	}
+	require.NoError(t, check("-engine", "embedded=local", "-model", "m"))
 }
 
 // An Ollama loads the model, whose window counts. What text cannot have is in the log.

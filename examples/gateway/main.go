@@ -409,7 +409,7 @@ func (p *program) deploy(ctx context.Context, c *config, g *generation, used map
 			to.Check, to.Unchecked = c.checkAgain(e, prompts.Tokenizer()), e.Silent
 		}
 		switch {
-		case e.Kind == "embedded" && e.URL == "local":
+		case e.inProcess():
 			local := vllm.New(prompts.Tokenizer(), &vllm.Options{Model: c.Model, BlockSize: c.BlockSize, MaxModelLen: prompts.Window()})
 			url, end, err := listen("127.0.0.1:0", local)
 			if err != nil {
