@@ -6,6 +6,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -66,19 +67,32 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	if fs.NArg() > 0 {
 		return cli.Usagef("unexpected argument %q", fs.Arg(0))
 	}
+	for _, f := range []struct {
+		name  string
+		valid bool // false for NaN
+		want  string
+	}{
+		{"block-size", o.BlockSize > 0, "at least 1"},
+		{"blocks", o.Blocks > 0, "at least 1"},
+		{"max-model-len", o.MaxModelLen > 0, "at least 1"},
+		{"prefill", o.Timing.PrefillPerSecond > 0, "more than 0"},
+		{"decode", o.Timing.DecodePerToken > 0, "more than 0"},
+		{"base", o.Timing.Base >= 0, "at least 0"},
+		{"speed", o.Speed > 0, "more than 0; +Inf does not wait"},
+	} {
+		if !f.valid {
+			return cli.Usagef("-%s must be %s (got %v)", f.name, f.want, fs.Lookup(f.name).Value)
+		}
+	}
 	level := slog.LevelInfo
 	if *verbose {
 		level = slog.LevelDebug
 	}
 	o.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
 	if *script != "" {
-		data, err := os.ReadFile(*script)
+		rules, err := readScript(*script)
 		if err != nil {
 			return err
-		}
-		var rules []vllm.Rule
-		if err := json.Unmarshal(data, &rules); err != nil {
-			return fmt.Errorf("%s: %w", *script, err)
 		}
 		o.Script = vllm.Rules(rules...)
 	}
@@ -105,4 +119,24 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 		return err
 	}
 	return nil
+}
+
+// readScript reads the file of -script.
+func readScript(name string) ([]vllm.Rule, error) {
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	var rules []vllm.Rule
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err = d.Decode(&rules); err == nil {
+		if _, more := d.Token(); more != io.EOF {
+			err = errors.New("there is more after the list")
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return rules, nil
 }
