@@ -10,8 +10,11 @@ import (
 	"io"
 	"log/slog"
 	"math"
+	"net"
+	"net/http"
 	"os"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,6 +22,7 @@ import (
 
 	"github.com/weft-go/weft/examples/engine/upstream"
 	"github.com/weft-go/weft/examples/internal/cli"
+	"github.com/weft-go/weft/parsers"
 	"github.com/weft-go/weft/protocols/intent"
 	"github.com/weft-go/weft/router/policy"
 )
@@ -194,6 +198,34 @@ func (c *config) each() []*config {
 	return list
 }
 
+// checkAccess returns an error for an invalid address, origin or limit of keys.
+func (c *config) checkAccess() error {
+	_, port, err := net.SplitHostPort(c.Listen)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port) // a number, or the name of a service
+	}
+	if err != nil {
+		return cli.Usagef("-listen %q: %v", c.Listen, err)
+	}
+	for _, origin := range c.Origins {
+		if err := http.NewCrossOriginProtection().AddTrustedOrigin(origin); err != nil {
+			return cli.Usagef("-allow-origin: %v", err)
+		}
+	}
+	if c.KeysFile == "" && c.Limits != (limitsConfig{}) {
+		return cli.Usagef("-key-requests, -key-tokens and -key-concurrent are limits of the keys in a file: set -keys-file")
+	}
+	for name, n := range map[string]int{"key-requests": c.Limits.RequestsPerMinute, "key-tokens": c.Limits.TokensPerMinute} {
+		if n < 0 {
+			return cli.Usagef("-%s must not be negative (got %d)", name, n)
+		}
+	}
+	if c.Limits.Concurrent < -1 {
+		return cli.Usagef("-key-concurrent must be at least 0, or -1 for no limit (got %d)", c.Limits.Concurrent)
+	}
+	return nil
+}
+
 // checkModel returns an error for invalid settings of the model of c.
 func (c *config) checkModel() error {
 	if len(c.Engines) == 0 {
@@ -206,6 +238,16 @@ func (c *config) checkModel() error {
 	}
 	if _, err := pastReasoning(c.PastReasoning); err != nil {
 		return err
+	}
+	for name, family := range map[string]string{"tool-call-parser": c.ToolCallParser, "reasoning-parser": c.ReasoningParser} {
+		if _, err := parsers.Default().Lookup(family); family != "" && err != nil {
+			return cli.Usagef("-%s: %v", name, err)
+		}
+	}
+	for i, name := range c.Aliases {
+		if name == "" || name == c.Model || slices.Contains(c.Aliases[:i], name) {
+			return cli.Usagef("-alias %q: want another name for the model, and each once", name)
+		}
 	}
 	for name, n := range map[string]int{"max_model_len": c.MaxModelLen, "block_size": c.BlockSize} {
 		if n < 0 {
@@ -537,6 +579,9 @@ func parse(args []string, stdout io.Writer) (*config, error) {
 		return nil, cli.Usagef("keep_alive must be from 0 to %d seconds (got %v)", maxKeepAlive, c.KeepAlive)
 	}
 	if err := cli.OneOf("value of metrics", c.Metrics, "local", "open", "off"); err != nil {
+		return nil, err
+	}
+	if err := c.checkAccess(); err != nil {
 		return nil, err
 	}
 	if c.PerAddress < 1 && c.PerAddress != -1 {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/weft-go/weft/examples/engine/vllm"
 	"github.com/weft-go/weft/examples/gateway/serve"
+	"github.com/weft-go/weft/examples/internal/cli"
 	"github.com/weft-go/weft/examples/internal/cli/clitest"
 	"github.com/weft-go/weft/protocols/catalog"
 	"github.com/weft-go/weft/protocols/intent"
@@ -199,6 +200,43 @@ grace: 5
 			ApplyPatch: "freeform", BaseInstructions: "Be short.\n", Capabilities: []byte(`{"thinking":{"supported":true}}`)},
 		{ID: "claude-m", DisplayName: "M", ParallelCalls: new(false), Efforts: []catalog.Effort{}},
 	}, list))
+}
+
+// TestWrongFlags checks that what is wrong with flags is an error of the command line, before engines are asked and models loaded.
+func TestWrongFlags(t *testing.T) {
+	for args, has := range map[string]string{
+		"-key-requests 5":                         "-key-requests, -key-tokens and -key-concurrent are limits of the keys in a file",
+		"-key-concurrent -1":                      "set -keys-file",
+		"-keys-file k -key-requests -5":           "-key-requests must not be negative",
+		"-keys-file k -key-tokens -5":             "-key-tokens must not be negative",
+		"-keys-file k -key-concurrent -2":         "-key-concurrent must be at least 0",
+		"-listen nonsense":                        `-listen "nonsense": `,
+		"-listen 127.0.0.1:99999":                 `-listen "127.0.0.1:99999": `,
+		"-listen 127.0.0.1:nonsense":              `-listen "127.0.0.1:nonsense": `,
+		"-allow-origin nonsense":                  "-allow-origin: ",
+		"-allow-origin https://a -allow-origin b": "-allow-origin: ",
+		"-tool-call-parser bogus":                 `-tool-call-parser: parsers: unknown family "bogus"`,
+		"-reasoning-parser bogus":                 `-reasoning-parser: parsers: unknown family "bogus"`,
+		"-alias m":                                `-alias "m"`,
+		"-alias a -alias a":                       `-alias "a"`,
+		"-alias=":                                 `-alias ""`,
+	} {
+		for _, more := range []string{"", " -check"} {
+			c, err := parse(strings.Fields("-model m -engine embedded=local -model-dir nowhere "+args+more), io.Discard)
+			if err == nil {
+				err = c.checkModel() // -check reports it with what else is wrong with the model
+			}
+			require.ErrorAs(t, err, new(*cli.UsageError), args)
+			require.ErrorContains(t, err, has)
+		}
+	}
+	for _, args := range []string{
+		"-listen :0", "-listen [::1]:8080", "-listen localhost:http", "-allow-origin https://chat.example:8443", "-alias a -alias b",
+		"-keys-file k -key-requests 5 -key-tokens 5 -key-concurrent -1", "-tool-call-parser hermes -reasoning-parser qwen3",
+	} {
+		_, err := parse(strings.Fields("-model m -engine embedded=local "+args), io.Discard)
+		require.NoError(t, err, args)
+	}
 }
 
 func TestFlags(t *testing.T) {
