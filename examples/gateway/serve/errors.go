@@ -53,7 +53,11 @@ func (g *Gateway) refuse(w http.ResponseWriter, r *http.Request, a *wire.API, er
 	if after := e.RetryAfterHeader(a.ErrorStyle()); after != "" {
 		h.Set("Retry-After", after)
 	}
+	status := e.HTTPStatus(a.ErrorStyle())
+	if status == http.StatusUnauthorized {
+		h.Set("WWW-Authenticate", "Bearer")
+	}
 	h.Set("Content-Type", "application/json")
-	w.WriteHeader(e.HTTPStatus(a.ErrorStyle()))
+	w.WriteHeader(status)
 	w.Write(e.AppendBody(nil, a.ErrorStyle(), id))
 }

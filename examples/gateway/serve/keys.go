@@ -92,7 +92,8 @@ func (g *Gateway) identify(r *http.Request) (*client, error) {
 	if len(g.clients) == 0 {
 		return nil, nil
 	}
-	digest := sha256.Sum256([]byte(secret(r)))
+	sent := secret(r)
+	digest := sha256.Sum256([]byte(sent))
 	found := -1
 	for i, c := range g.clients {
 		found = subtle.ConstantTimeSelect(subtle.ConstantTimeCompare(digest[:], c.digest[:]), i, found)
@@ -100,12 +101,16 @@ func (g *Gateway) identify(r *http.Request) (*client, error) {
 	if found >= 0 {
 		return g.clients[found], nil
 	}
-	if g.opt.Anonymous && secret(r) == "" {
-		return nil, nil
+	what := "Incorrect API key provided"
+	if sent == "" {
+		if g.opt.Anonymous {
+			return nil, nil
+		}
+		what = "No API key provided"
 	}
 	return nil, &apierr.Error{
 		Why: event.Invalid, Code: "invalid_api_key", Status: http.StatusUnauthorized,
-		Message: "Incorrect API key provided: send a key of this server as a bearer token or in x-api-key.",
+		Message: what + ": send a key of this server as a bearer token or in x-api-key.",
 	}
 }
 

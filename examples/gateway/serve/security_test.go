@@ -720,12 +720,13 @@ func TestKeys(t *testing.T) {
 	for _, a := range apiCases {
 		for _, header := range [][]string{nil, {"X-Api-Key", "sk-3"}, {"Authorization", "Bearer sk"}, {"Authorization", "sk-1"}, {"Authorization", "Bearer sk-11"}, {"X-Api-Key", ""}} {
 			w := ask(t, g, a, true, header...)
-			a.wantError(t, w.Code, w.Body.String(), 401, "authentication_error", "Incorrect API key")
-			require.NotContains(t, w.Body.String(), "sk-3")
-			want := 401
+			want, has := 401, "Incorrect API key"
 			if header == nil || header[1] == "" || header[1] == "sk-1" { // no key
-				want = 200
+				want, has = 200, "No API key"
 			}
+			a.wantError(t, w.Code, w.Body.String(), 401, "authentication_error", has)
+			require.Equal(t, "Bearer", w.Header().Get("WWW-Authenticate"))
+			require.NotContains(t, w.Body.String(), "sk-3")
 			require.Equal(t, want, ask(t, open, a, true, header...).Code, header)
 		}
 		for _, header := range [][]string{{"X-Api-Key", "sk-1"}, {"Authorization", "Bearer sk-2"}, {"Authorization", "bearer  sk-1"}} {
