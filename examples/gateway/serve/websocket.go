@@ -5,6 +5,7 @@ package serve
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -64,17 +65,43 @@ type lane struct {
 // laneKey is the key of the lane in the context of a request.
 type laneKey struct{}
 
-// A hijacker gets the connection of a response.
+// A hijacker gets the connection of a response. It keeps the status of an error and discards its text.
 type hijacker struct {
 	http.ResponseWriter
-	conn net.Conn
+	conn   net.Conn
+	status int // of the error, or 0
 }
+
+// WriteHeader implements http.ResponseWriter.
+func (h *hijacker) WriteHeader(status int) {
+	if status < 400 {
+		h.ResponseWriter.WriteHeader(status)
+		return
+	}
+	h.status = status
+}
+
+// Write implements http.ResponseWriter. Only errors are written.
+func (h *hijacker) Write(text []byte) (int, error) { return len(text), nil }
 
 // Hijack implements http.Hijacker.
 func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, rw, err := http.NewResponseController(h.ResponseWriter).Hijack()
 	h.conn = conn
 	return conn, rw, err
+}
+
+// fault returns the error that the client gets if the upgrade failed with err.
+func (h *hijacker) fault(err error) error {
+	head := h.Header()
+	if head.Get("Sec-WebSocket-Version") != "" { // the client's is another one
+		h.status = http.StatusUpgradeRequired
+	}
+	if h.status == http.StatusUpgradeRequired {
+		head.Set("Connection", "Upgrade")
+		head.Set("Upgrade", "websocket")
+	}
+	return &apierr.Error{Why: event.Invalid, Status: h.status, Message: fmt.Sprintf("The upgrade to WebSocket failed: %.200s.", cmp.Or(errors.Unwrap(err), err)), Cause: err}
 }
 
 // connect serves a connection.
@@ -91,7 +118,7 @@ func (g *Gateway) connect(w http.ResponseWriter, r *http.Request) {
 	}
 	h := &hijacker{ResponseWriter: w}
 	if s.conn, err = websocket.Accept(h, r, &websocket.AcceptOptions{InsecureSkipVerify: true}); err != nil { // guard checked the origin
-		g.opt.Logger.Warn("upgrade failed", "request", s.id, "err", err)
+		g.refuse(w, r, wire.Responses, h.fault(err))
 		return
 	}
 	s.raw = h.conn

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -340,28 +341,33 @@ func TestSocketClients(t *testing.T) {
 	require.Equal(t, 429, status, "requests of both kinds count")
 }
 
-// TestSocketUpgrade checks that an incorrect upgrade gets an error.
+// TestSocketUpgrade checks that an incorrect upgrade gets an error in the form of the API.
 func TestSocketUpgrade(t *testing.T) {
 	r := start(t, 1, say("Hello."), nil)
+	key := base64.StdEncoding.EncodeToString(make([]byte, 16))
 	for _, tt := range []struct {
 		header []string
 		status int
+		has    string
 	}{
-		{[]string{"Upgrade", "websocket", "Connection", "Upgrade"}, 400}, // without a version
-		{[]string{"Upgrade", "websocket", "Connection", "Upgrade", "Sec-WebSocket-Version", "13"}, 400},
-		{[]string{"Upgrade", "websocket", "Sec-WebSocket-Version", "13", "Sec-WebSocket-Key", "x"}, 426},
-		{[]string{"Upgrade", "h2c", "Connection", "Upgrade"}, 405},
-		{nil, 405},
+		{[]string{"Upgrade", "websocket", "Connection", "Upgrade"}, 426, "only 13 is supported"}, // without a version
+		{[]string{"Upgrade", "websocket", "Connection", "Upgrade", "Sec-WebSocket-Version", "8", "Sec-WebSocket-Key", key}, 426, "only 13 is supported"},
+		{[]string{"Upgrade", "websocket", "Connection", "Upgrade", "Sec-WebSocket-Version", "13"}, 400, "missing Sec-WebSocket-Key"},
+		{[]string{"Upgrade", "websocket", "Connection", "Upgrade", "Sec-WebSocket-Version", "13", "Sec-WebSocket-Key", "x"}, 400, "invalid Sec-WebSocket-Key"},
+		{[]string{"Upgrade", "websocket", "Sec-WebSocket-Version", "13", "Sec-WebSocket-Key", key}, 426, "Connection header"},
+		{[]string{"Upgrade", "h2c", "Connection", "Upgrade"}, 405, "Use POST"},
+		{nil, 405, "Use POST"},
 	} {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.url+"/v1/responses", nil)
-		require.NoError(t, err)
-		for i := 0; i < len(tt.header); i += 2 {
-			req.Header.Set(tt.header[i], tt.header[i+1])
+		resp, body := get(t, r.url+"/v1/responses", tt.header...)
+		apiCases[1].wantError(t, resp.StatusCode, body, tt.status, "invalid_request_error", tt.has)
+		require.Equal(t, "application/json", resp.Header.Get("Content-Type"))
+		require.NotEmpty(t, resp.Header.Get("X-Request-Id"))
+		if tt.has == "only 13 is supported" {
+			require.Equal(t, "13", resp.Header.Get("Sec-WebSocket-Version"))
 		}
-		resp, err := http.DefaultClient.Do(req)
-		require.NoError(t, err)
-		resp.Body.Close()
-		require.Equal(t, tt.status, resp.StatusCode, tt)
+		if tt.status == 426 {
+			require.Equal(t, "websocket", resp.Header.Get("Upgrade"))
+		}
 	}
 }
 
