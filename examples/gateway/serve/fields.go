@@ -140,7 +140,7 @@ func (c *call) ignoreIncluded() {
 		return
 	}
 	var list []string
-	json.Unmarshal(raw, &list) // the decoder has checked it
+	json.Unmarshal(raw, &list) // mistyped has checked it
 	for i, value := range list {
 		if !slices.Contains(included, value) {
 			c.ignored = append(c.ignored, fmt.Sprintf("include[%d]", i))

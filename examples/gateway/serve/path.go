@@ -221,6 +221,9 @@ type tokenBackend struct{ *call }
 
 // accept implements backend.
 func (c tokenBackend) accept(r *http.Request, size int) (err error) {
+	if err := mistyped(c.req, otherTypes); err != nil {
+		return err
+	}
 	c.ignore()
 	if err := c.switchable(); err != nil {
 		return err

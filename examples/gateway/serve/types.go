@@ -3,6 +3,8 @@
 package serve
 
 import (
+	"strings"
+
 	"github.com/weft-go/weft/protocols/apierr"
 	"github.com/weft-go/weft/protocols/block"
 )
@@ -16,16 +18,47 @@ type fieldType struct {
 }
 
 var (
-	aString  = fieldType{"a string", func(raw []byte) bool { return raw[0] == '"' }}
-	aBoolean = fieldType{"true or false", func(raw []byte) bool { return raw[0] == 't' || raw[0] == 'f' }}
-	anObject = fieldType{"an object", func(raw []byte) bool { return raw[0] == '{' }}
+	aString     = fieldType{"a string", func(raw []byte) bool { return raw[0] == '"' }}
+	aBoolean    = fieldType{"true or false", func(raw []byte) bool { return raw[0] == 't' || raw[0] == 'f' }}
+	anObject    = fieldType{"an object", func(raw []byte) bool { return raw[0] == '{' }}
+	aStringList = fieldType{"a list of strings", func(raw []byte) bool { return raw[0] == '[' && onlyStrings(raw) }}
+	stopList    = fieldType{"a string or a list of strings", func(raw []byte) bool { return aString.has(raw) || aStringList.has(raw) }}
+	aStringMap  = fieldType{"an object of strings", func(raw []byte) bool { return raw[0] == '{' && onlyStrings(raw) }}
 )
+
+// onlyStrings reports whether all elements of an array, or all values of an object, are strings.
+func onlyStrings(raw []byte) bool {
+	inside := false // a string
+	for i := 1; i < len(raw)-1; i++ {
+		switch b := raw[i]; {
+		case b == '"':
+			inside = !inside
+		case b == '\\': // in a string
+			i++
+		case !inside && strings.IndexByte(" \t\r\n,:", b) < 0:
+			return false
+		}
+	}
+	return true
+}
 
 // stateTypes lists, per API, the types of the fields that specify what a request continues and what becomes of its response. The
 // gateway handles them itself, whatever the engines are.
 var stateTypes = map[block.API]map[string]fieldType{
 	block.Responses: {"previous_response_id": aString, "store": aBoolean, "background": aBoolean},
 	block.Messages:  {"thread": anObject},
+}
+
+// otherTypes lists, per API, the types of fields without which the conversation is the same, but which responses repeat or which are
+// ignored if they are of another type. Endpoints of the client's API check them themselves.
+var otherTypes = map[block.API]map[string]fieldType{
+	block.Chat:        {"user": aString, "logit_bias": anObject},
+	block.Completions: {"user": aString, "logit_bias": anObject},
+	block.Responses: {
+		"include": aStringList, "metadata": aStringMap, "prompt_cache_key": aString, "prompt_cache_retention": aString,
+		"safety_identifier": aString, "service_tier": aString, "user": aString,
+	},
+	block.Messages: {"metadata": anObject, "stop_sequences": stopList},
 }
 
 // socketTypes lists the types of fields that only messages over WebSocket have.

@@ -3,6 +3,8 @@
 package serve_test
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -54,4 +56,56 @@ func TestStateOfWrongType(t *testing.T) {
 		}
 		require.Empty(t, e.paths)
 	}
+}
+
+// TestFieldOfWrongType checks that fields whose type the API specifies are refused if they have another one, except for endpoints of
+// the client's API, which check them themselves.
+func TestFieldOfWrongType(t *testing.T) {
+	words := []string{"service_tier", "user", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"}
+	right := map[string][]string{
+		"logit_bias": {`{}`, `{"7":-100}`}, "metadata": {`{}`, `{"a":"b"}`, `{ "a\\" : "}\"5" , "b":"" }`},
+		"include": {`[]`, `["reasoning.encrypted_content"]`, `[ "\"" , "\\", "5]" ]`}, "stop_sequences": {`[]`, `["a"]`, `"a"`},
+	}
+	wrong := map[string][]string{
+		"logit_bias": {`[]`, `"x"`, `5`}, "metadata": {`5`, `[]`, `["a"]`, `{"a":5}`, `{"a":{}}`, `{"a":"b","c":null}`},
+		"include": {`"a"`, `{}`, `[5]`, `["a",null]`, `["a",["b"]]`}, "stop_sequences": {`[5]`, `["a",null]`, `[["a"]]`},
+	}
+	for _, name := range words {
+		right[name], wrong[name] = []string{`"auto"`, `""`}, []string{`5`, `["a"]`, `{}`, `true`}
+	}
+	for i, names := range [][]string{{"user", "logit_bias"}, append(words, "metadata", "include"), {"stop_sequences"}} {
+		a := apiCases[i]
+		with := func(name, value string) string {
+			body, err := json.Marshal(a.body("Hi", false))
+			require.NoError(t, err)
+			return strings.TrimSuffix(string(body), "}") + `,"` + name + `":` + value + `}`
+		}
+		r := start(t, 1, say("Hello."), nil)
+		for _, name := range names {
+			for _, value := range append(right[name], "null") {
+				status, _, text := send(t, r.url+a.path, with(name, value))
+				require.Equal(t, 200, status, "%s: %s: %s", name, value, text)
+			}
+			for _, value := range wrong[name] {
+				status, _, text := send(t, r.url+a.path, with(name, value))
+				a.wantParam(t, status, text, name)
+				require.Contains(t, text, name+" must be ")
+			}
+		}
+		for _, k := range managedKinds {
+			e := newEndpoint(t, playing(k, lengthScene))
+			status, _, text := send(t, managed(t, k, nil, e).url+a.path, with(names[0], wrong[names[0]][0]))
+			if k.API().Path() == a.path {
+				require.Equal(t, 200, status, text)
+				continue
+			}
+			a.wantParam(t, status, text, names[0])
+			require.Empty(t, e.paths)
+		}
+	}
+	r := start(t, 1, say("Hello."), nil)
+	status, _, text := send(t, r.url+"/v1/messages", `{"model":"m","max_tokens":9,"metadata":5,"messages":[{"role":"user","content":"x"}]}`)
+	apiCases[2].wantParam(t, status, text, "metadata")
+	status, _, text = send(t, r.url+"/v1/completions", `{"model":"m","prompt":"x","user":[1]}`)
+	apiCases[0].wantParam(t, status, text, "user")
 }
