@@ -491,7 +491,7 @@ func (m *Model) renderParts(t valueTemplate, turn *Turn, req *block.Request, out
 		out.Prompt, err = t.RenderValues(m.request(req, out), jsonval.Values(messages), jsonval.Values(tools))
 	}
 	if err != nil {
-		return true, refused(err)
+		return true, out.refused(req, err)
 	}
 	next.printer = m.printer
 	return true, nil

@@ -3,6 +3,7 @@
 package prompt_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/weft-go/weft/protocols/apierr"
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/tokenizers/prompt"
 	"github.com/weft-go/weft/tokenizers/template"
@@ -54,6 +56,32 @@ func TestKwargs(t *testing.T) {
 	}
 	got, _ := render(t, r, "messages", `{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"u"},{"role":"assistant","content":"a"}]}`)
 	require.Equal(t, "ua", got, "a last message of the assistant")
+}
+
+// The error for a conversation that cannot be rendered names the first turn or block that the prompt lacks. If no turn is
+// left, it is the field at fault.
+func TestRefusedNamesLoss(t *testing.T) {
+	strict, err := template.Parse("t", "{% for m in messages %}{% if m.role == 'user' and m.content == 'no' %}{{ raise_exception('bad word') }}{% endif %}{{ m.content }}{% endfor %}", nil)
+	require.NoError(t, err)
+	const refused = "The conversation cannot be rendered: "
+	for _, row := range []struct {
+		tpl                  template.Template
+		body, message, field string
+	}{
+		{lookup("chatml", nil), `"messages":[{"role":"bot","content":"u"}]`, "template: messages: is empty; not rendered: messages[0]: a turn of an unknown role", "messages[0]"},
+		{lookup("harmony", nil), `"reasoning_effort":"none","messages":[{"role":"bot","content":"u"},{"role":"bot","content":"u"}]`, "template: messages: is empty; not rendered: messages[0]: a turn of an unknown role", "messages[0]"},
+		{lookup("chatml", nil), `"messages":[]`, "template: messages: is empty", ""},
+		{strict, `"messages":[{"role":"user","content":"a"},{"role":"bot","content":"u"},{"role":"user","content":"no"}]`, "bad word; not rendered: messages[1]: a turn of an unknown role", ""},
+		{strict, `"tools":[{"type":"function","function":{"name":"f"}}],"messages":[{"role":"user","content":"no"}]`, "bad word", ""},
+	} {
+		req, err := decode("chat", []byte(`{"model":"m",`+row.body+`}`), nil)
+		require.NoError(t, err)
+		_, err = familyModel(t, row.tpl, nil).Render(req, time.Time{})
+		e, ok := errors.AsType[*apierr.Error](err)
+		require.True(t, ok, "%s: %v", row.body, err)
+		require.True(t, strings.HasPrefix(e.Message, refused) && strings.HasSuffix(e.Message, row.message), e.Message)
+		require.Equal(t, row.field, e.Param, row.body)
+	}
 }
 
 // If a template has no switch to turn reasoning off, a loss is reported.

@@ -94,8 +94,9 @@ func (p *Prompt) encode() {
 
 // Render renders req into a prompt. now is the time that templates may print.
 //
-// If the template refuses the conversation, the error is an *[apierr.Error] of class Invalid. The returned Prompt then
-// only has Losses, Replay and Outcomes; the embedded template.Prompt is nil.
+// If the template refuses the conversation, the error is an *[apierr.Error] of class Invalid, whose message includes the
+// first loss of a turn or block. The returned Prompt then only has Losses, Replay and Outcomes; the embedded
+// template.Prompt is nil.
 func (m *Model) Render(req *block.Request, now time.Time) (*Prompt, error) {
 	return m.render(req, now, nil)
 }
@@ -162,7 +163,7 @@ func (m *Model) renderValues(t valueTemplate, req *block.Request, out *Prompt, p
 	}
 	out.Prompt, err = t.RenderValues(m.request(req, out), messages, v.Get("tools").List)
 	if err != nil {
-		return true, refused(err)
+		return true, out.refused(req, err)
 	}
 	return true, nil
 }
@@ -222,7 +223,7 @@ func (m *Model) renderJSON(req *block.Request, out *Prompt) error {
 	m.loseTools(req, out)
 	messages, notes, err := template.Fit(messages, &m.caps)
 	if err != nil {
-		return refused(err)
+		return out.refused(req, err)
 	}
 	if out.changed(notes) {
 		out.fitted = messages
@@ -230,7 +231,7 @@ func (m *Model) renderJSON(req *block.Request, out *Prompt) error {
 	r := m.request(req, out)
 	r.Messages, r.Tools = messages, tools
 	if out.Prompt, err = m.template.Render(r); err != nil {
-		return refused(err)
+		return out.refused(req, err)
 	}
 	return nil
 }
@@ -306,9 +307,21 @@ func (m *Model) request(req *block.Request, out *Prompt) template.Request {
 	}
 }
 
-// refused returns the error for a conversation that cannot be rendered.
-func refused(err error) error {
-	return &apierr.Error{Why: event.Invalid, Message: "The conversation cannot be rendered: " + err.Error(), Cause: err}
+// refused returns the error for a conversation that cannot be rendered. Its message has the first loss of a turn or block,
+// which may be the cause; if no turn has a known role, it is.
+func (p *Prompt) refused(req *block.Request, err error) error {
+	e := &apierr.Error{Why: event.Invalid, Message: "The conversation cannot be rendered: " + err.Error(), Cause: err}
+	for _, l := range p.Losses {
+		if l.Path != "" && !strings.Contains(l.Path, "[") { // a field, or the messages as a whole
+			continue
+		}
+		e.Message += "; not rendered: " + l.String()
+		if !slices.ContainsFunc(req.Turns(), func(t block.Turn) bool { return t.Role != block.RoleUnknown }) {
+			e.Param = l.Path
+		}
+		break
+	}
+	return e
 }
 
 // continues reports whether the model continues the last message, which must be the assistant's and only have text:
