@@ -103,6 +103,9 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request, api *wire.API) er
 	if err != nil {
 		return err
 	}
+	if len(p.Losses) > 0 { // such as a message of an unknown role
+		log.Printf("%s: not in the prompt as sent: %q", api, p.Losses)
+	}
 	dec, err := s.model.NewDecoder(req, p, nil)
 	if err != nil {
 		return err

@@ -6,9 +6,11 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"log"
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 
@@ -114,6 +116,23 @@ func TestFailures(t *testing.T) {
 	url = start(t, vllm.Reply{Fail: vllm.Failure{Mode: vllm.Refuse}})
 	status, _, text := send(t, url+"/v1/chat/completions", bodies(true, "")[wire.Chat])
 	require.GreaterOrEqual(t, status, 500, text)
+}
+
+// A message that the template cannot have is logged. If nothing is left, the client gets an error for it.
+func TestLosses(t *testing.T) {
+	url := start(t, vllm.Reply{Text: "Yes."})
+	var logged bytes.Buffer
+	log.SetOutput(&logged)
+	defer log.SetOutput(os.Stderr)
+	const bot, lost = `{"role":"bot","content":"Hello"}`, "messages[0]: a turn of an unknown role"
+	status, _, text := send(t, url+"/v1/chat/completions", `{"model":"m","messages":[`+bot+`,{"role":"user","content":"Hi"}]}`)
+	log.SetOutput(os.Stderr)
+	require.Equal(t, 200, status, text)
+	require.Contains(t, logged.String(), `["`+lost+`"]`)
+	status, _, text = send(t, url+"/v1/chat/completions", `{"model":"m","messages":[`+bot+`]}`)
+	require.Equal(t, 400, status, text)
+	require.Contains(t, text, lost)
+	require.Contains(t, text, `"param":"messages[0]"`)
 }
 
 // Stop strings and limits of a request end the response, although stop strings are not sent to the engine.
