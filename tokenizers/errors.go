@@ -66,21 +66,21 @@ type DirError struct {
 	Found   []string // names in the directory, sorted; names of subdirectories end in a slash
 	Err     error    // error of the file system if the directory cannot be read
 
-	dir string
+	dir, by string // by is the prefix of the text: of Load, but not of template.Load
 }
 
 // Error returns the missing file and the names found.
 func (e *DirError) Error() string {
 	const shown = 12
-	in := ""
+	in := e.by
 	if e.dir != "" {
-		in = e.dir + ": "
+		in += e.dir + ": "
 	}
 	switch pe, ok := errors.AsType[*fs.PathError](e.Err); {
 	case ok:
-		return in + "cannot read the folder: " + pe.Err.Error()
+		return in + "cannot read the directory: " + pe.Err.Error()
 	case len(e.Found) == 0:
-		return in + e.Missing + " is missing; the folder is empty"
+		return in + e.Missing + " is missing; the directory is empty"
 	case len(e.Found) > shown:
 		return fmt.Sprintf("%s%s is missing; found %s and %d more", in, e.Missing, strings.Join(e.Found[:shown], ", "), len(e.Found)-shown)
 	}

@@ -25,7 +25,8 @@ type Options struct {
 	File string
 	// Family is the vocabulary of a rank file: o200k_harmony (gpt-oss), o200k_base, cl100k_base, p50k_base, p50k_edit,
 	// r50k_base, gpt2, kimi_k2, glm4 or llama3. It determines the fields below that are empty. If Family and Pattern are
-	// empty, config.json or tokenizer_config.json in the same directory must specify the family.
+	// empty, the name of the file, such as cl100k_base.tiktoken, or config.json or tokenizer_config.json in the same
+	// directory must specify the family.
 	Family string
 	// Pattern is the regular expression that splits texts, as tiktoken's pat_str: in the syntax of Rust's crate
 	// fancy-regex. As in tiktoken, text that it does not match is dropped.
@@ -87,7 +88,7 @@ func inDir(fsys fs.FS, err error) error {
 		e.dir = dir
 	}
 	if e, ok := errors.AsType[*DirError](err); ok {
-		e.dir = dir
+		e.dir, e.by = dir, "tokenizers: "
 	}
 	return err
 }

@@ -250,7 +250,7 @@ func TestPiecesRefused(t *testing.T) {
 		{"long piece", "tokenizer.model", "\n\x84\x40\n\x81\x40" + strings.Repeat("a", 8193), `{}`, "tokenizer.model: pieces[0]: limit exceeded: 8193 bytes, the limit is 4096 (offset 3)"},
 		{"charsmap", "tokenizer.model", piece("a", 2) + "\x1a\x07\x12\x05\xff\xff\xff\xff\x00", `{}`, "tokenizer.model: normalizer_spec.precompiled_charsmap: a trie of 4294967295 bytes in a charsmap of 5 (offset 11)"},
 		{"long replacement", "tokenizer.model", piece("a", 2) + "\x1a\x8c\x08\x12\x89\x08\x04\x00\x00\x00\x00\x00\x00\x00" + strings.Repeat("a", 1025), `{}`, "tokenizer.model: normalizer_spec.precompiled_charsmap: limit exceeded: a replacement of 1025 bytes, the limit is 256 (offset 13)"},
-		{"neither", "tokenizer.model", "version https://git-lfs.github.com/spec/v1\n", `{}`, "tokenizer.model: family: unsupported: a rank file of no known vocabulary, its model_type is not given in config.json"},
+		{"neither", "tokenizer.model", "version https://git-lfs.github.com/spec/v1\n", `{}`, "tokenizer.model: family: unsupported: unknown vocabulary: config.json has no model_type; set tokenizers.Options.Family or Pattern"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := Load(fstest.MapFS{c.file: {Data: []byte(c.data)}, "tokenizer_config.json": {Data: []byte(c.config)}}, nil)
@@ -267,7 +267,7 @@ func TestPiecesRefused(t *testing.T) {
 	if _, err := Load(os.DirFS(dir), nil); err == nil || err.Error() != "tokenizers: "+dir+"/tokenizer.model: pieces: no unknown piece" {
 		t.Errorf("got %v", err)
 	}
-	if _, err := Load(os.DirFS(dir+"/none"), nil); err == nil || !strings.HasPrefix(err.Error(), dir+"/none: cannot read the folder: ") {
+	if _, err := Load(os.DirFS(dir+"/none"), nil); err == nil || !strings.HasPrefix(err.Error(), "tokenizers: "+dir+"/none: cannot read the directory: ") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -188,11 +188,11 @@ func loadRanks(fsys fs.FS, name string, data []byte, opt Options) (*Tokenizer, e
 			}
 		}
 		if opt.Family == "" {
-			what := "its model_type is not given in config.json"
+			what := "config.json has no model_type"
 			if kind != "" {
-				what = fmt.Sprintf("of model_type %.100q", kind)
+				what = fmt.Sprintf("model_type %.100q", kind)
 			}
-			return nil, &Error{file: name, field: "family", Offset: -1, reason: "a rank file of no known vocabulary, " + what, err: ErrUnsupported}
+			return nil, &Error{file: name, field: "family", Offset: -1, reason: "unknown vocabulary: " + what + "; set tokenizers.Options.Family or Pattern", err: ErrUnsupported}
 		}
 	}
 	if len(opt.Added) == 0 {

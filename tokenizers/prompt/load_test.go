@@ -266,12 +266,12 @@ func TestLoadFindsStopTokens(t *testing.T) {
 func TestLoadErrors(t *testing.T) {
 	dir := t.TempDir()
 	_, err := prompt.Load(os.DirFS(dir), nil)
-	require.ErrorContains(t, err, "prompt: load: "+dir+": tokenizer.json (or tokenizer.model, tiktoken.model, tekken.json, vocab.json, vocab.txt) is missing; the folder is empty")
+	require.ErrorContains(t, err, "prompt: load: tokenizers: "+dir+": tokenizer.json (or tokenizer.model, tiktoken.model, tekken.json, vocab.json, vocab.txt) is missing; the directory is empty")
 	for _, name := range []string{"config.json", "model.safetensors"} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
 	}
 	_, err = prompt.Load(os.DirFS(dir), nil)
-	require.ErrorContains(t, err, "prompt: load: "+dir+": tokenizer.json (or tokenizer.model, tiktoken.model, tekken.json, vocab.json, vocab.txt) is missing; found config.json, model.safetensors")
+	require.ErrorContains(t, err, "prompt: load: tokenizers: "+dir+": tokenizer.json (or tokenizer.model, tiktoken.model, tekken.json, vocab.json, vocab.txt) is missing; found config.json, model.safetensors")
 	require.ErrorIs(t, err, os.ErrNotExist)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "tokenizer.json"), []byte("{"), 0o600))
 	_, err = prompt.Load(os.DirFS(dir), nil)
@@ -281,7 +281,7 @@ func TestLoadErrors(t *testing.T) {
 	_, err = prompt.Load(os.DirFS(filepath.Join(dir, "nowhere")), nil)
 	require.ErrorContains(t, err, "nowhere: no such directory")
 	_, err = prompt.Load(fstest.MapFS{}, nil)
-	require.ErrorContains(t, err, "prompt: load model: tokenizer.json (or tokenizer.model, tiktoken.model, tekken.json, vocab.json, vocab.txt) is missing; the folder is empty")
+	require.ErrorContains(t, err, "prompt: load model: tokenizers: tokenizer.json (or tokenizer.model, tiktoken.model, tekken.json, vocab.json, vocab.txt) is missing; the directory is empty")
 }
 
 func TestNewErrors(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -113,7 +114,7 @@ func TestLoadMissing(t *testing.T) {
 	if !ok || errors.Is(err, template.ErrNoTemplate) || !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%v", err)
 	}
-	if got := e.Error(); len(got) < 20 || got[:24] != "cannot read the folder: " {
+	if got := e.Error(); !strings.HasPrefix(got, "cannot read the directory: ") {
 		t.Error(got)
 	}
 }
