@@ -96,10 +96,14 @@ func New(x *index.Index, o *Options) *Router {
 func (r *Router) Index() *index.Index { return r.index }
 
 // AddWorker adds a worker without load, and returns its ID in the index. nil means an engine with the defaults; see
-// [policy.Engine]. It returns an error if the router already has a worker with this key, or the role is Split.
+// [policy.Engine]. It returns an error if the router already has a worker with this key, or the role is not Both, Prefill or
+// Decode.
 func (r *Router) AddWorker(key index.Key, role policy.Role, e *Engine) (index.WorkerID, error) {
-	if role == policy.Split {
+	switch {
+	case role == policy.Split:
 		return 0, fmt.Errorf("router: add worker %s: a worker cannot have the role split", key)
+	case role > policy.Split:
+		return 0, fmt.Errorf("router: add worker %s: unknown role %d", key, role)
 	}
 	var engine Engine
 	if e != nil {

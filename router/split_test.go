@@ -45,6 +45,8 @@ func TestSplit(t *testing.T) {
 	r := pairs(t, 0, 0, nil)
 	_, err := r.AddWorker(index.Key{Instance: "z"}, policy.Split, nil)
 	require.EqualError(t, err, "router: add worker z: a worker cannot have the role split")
+	_, err = r.AddWorker(index.Key{Instance: "z"}, policy.Role(9), nil)
+	require.EqualError(t, err, "router: add worker z: unknown role 9")
 	req := split(1000)
 	req.Intent.ExpectedOutput = 500
 	tk := place(t, r, req, start)

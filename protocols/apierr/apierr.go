@@ -96,7 +96,7 @@ func EngineFailed(cause error) *Error {
 func (e *Error) Error() string {
 	s := e.Why.String() + ": " + e.text(OpenAI)
 	if e.Cause != nil && !strings.HasSuffix(s, e.Cause.Error()) {
-		s += ": " + e.Cause.Error()
+		s = strings.TrimSuffix(s, ".") + ": " + e.Cause.Error()
 	}
 	return s
 }

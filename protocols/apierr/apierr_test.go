@@ -231,5 +231,5 @@ func TestWrapBodyLimit(t *testing.T) {
 func TestErrorText(t *testing.T) {
 	cause := errors.New("template: messages is empty")
 	require.EqualError(t, &apierr.Error{Why: event.Invalid, Message: "Cannot render: " + cause.Error(), Cause: cause}, "invalid: Cannot render: template: messages is empty")
-	require.EqualError(t, &apierr.Error{Why: event.Invalid, Message: "Cannot render.", Cause: cause}, "invalid: Cannot render.: template: messages is empty")
+	require.EqualError(t, &apierr.Error{Why: event.Invalid, Message: "Cannot render.", Cause: cause}, "invalid: Cannot render: template: messages is empty")
 }

@@ -40,16 +40,11 @@ func Parse(status int, body []byte) *Error {
 	}
 	return &Error{
 		Why: errform.Class(status, "", ""), Message: "The engine answered with status " + strconv.Itoa(status) + ".",
-		Cause: &bodyError{status, string(body[:min(len(body), 512)])},
+		Cause: bodyError(body[:min(len(body), 512)]),
 	}
 }
 
-// bodyError is an HTTP response that has none of the known forms of errors.
-type bodyError struct {
-	status int
-	body   string
-}
+// bodyError is the body of an HTTP response that has none of the known forms of errors.
+type bodyError string
 
-func (e *bodyError) Error() string {
-	return "status " + strconv.Itoa(e.status) + ": " + strconv.Quote(e.body)
-}
+func (e bodyError) Error() string { return "body " + strconv.Quote(string(e)) }

@@ -49,7 +49,7 @@ func TestParse(t *testing.T) {
 	}
 	e := apierr.Parse(502, []byte(`<html>10.0.0.7</html>`))
 	require.NotContains(t, string(e.AppendBody(nil, apierr.OpenAI, "")), "10.0.0.7")
-	require.Contains(t, e.Error(), "10.0.0.7", "logs see the page")
+	require.EqualError(t, e, `engine_failed: The engine answered with status 502: body "<html>10.0.0.7</html>"`, "logs see the page")
 }
 
 // TestParseRoundTrip parses the output of AppendBody, in both styles. Classes that share a status cannot be distinguished.

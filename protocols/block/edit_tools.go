@@ -3,6 +3,8 @@
 package block
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
@@ -71,9 +73,9 @@ func (r *Request) replaceTools(c *toolChange) error {
 		if c.was[i] >= 0 {
 			continue
 		}
-		for _, raw := range [][]byte{t.Schema, t.Format, t.JSON} {
+		for k, raw := range [][]byte{t.Schema, t.Format, t.JSON} {
 			if err := r.checkRaw(raw); err != nil {
-				return err
+				return toolError(err, i, [...]string{"schema", "format", "json"}[k])
 			}
 		}
 		t.At = r.newRef()
@@ -88,6 +90,19 @@ func (r *Request) replaceTools(c *toolChange) error {
 	r.view.Tools = tools
 	r.changed(true)
 	return nil
+}
+
+// toolError adds the position of the invalid JSON of a tool to an error of checkRaw. A request without a body has the names of
+// no API.
+func toolError(err error, i int, field string) error {
+	if e, ok := errors.AsType[*Error](err); ok {
+		at := fmt.Sprintf("tools[%d].%s", i, field)
+		if e.Path != "" && e.Path[0] != '[' {
+			at += "."
+		}
+		e.Path = at + e.Path
+	}
+	return err
 }
 
 // writeTools changes the tools of the body.

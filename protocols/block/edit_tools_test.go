@@ -64,6 +64,20 @@ func TestSetToolsIsAllOrNothing(t *testing.T) {
 	require.Equal(t, string(r.Body()), encoded(t, r))
 }
 
+// The error for invalid JSON of a tool has its position, also in a request without a body.
+func TestSetToolsPath(t *testing.T) {
+	r := block.NewRequest(block.NewTurn(block.RoleUser, "x"))
+	for want, tool := range map[string]block.Tool{
+		"tools[1].schema: a name was expected at byte 1":                {Name: "w", Schema: []byte("{bad")},
+		"tools[1].schema.properties: unexpected end of JSON at byte 14": {Name: "w", Schema: []byte(`{"properties":`)},
+		"tools[1].json: a value was expected at byte 0":                 {Name: "w", Kind: block.Hosted, JSON: []byte("bad")},
+	} {
+		err := r.SetTools(block.Tool{Name: "v", Schema: []byte("{}")}, tool)
+		require.EqualError(t, err, want)
+		require.Empty(t, r.Tools())
+	}
+}
+
 // TestSetToolsInNamespace checks that a namespace keeps its other fields when its first tool is removed.
 func TestSetToolsInNamespace(t *testing.T) {
 	const a, b = `{"type":"function","name":"a"}`, `{"type":"function","name":"b"}`

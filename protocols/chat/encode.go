@@ -3,6 +3,7 @@
 package chat
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -23,7 +24,7 @@ func AppendRequest(dst []byte, r *block.Request, opt *block.EncodeOptions) ([]by
 	var d reqDialect
 	if opt != nil && opt.Engine != "" && opt.Engine != "dynamo" { // Dynamo reads what a conversion writes by default
 		if d.engine = engines[opt.Engine]; d.engine == nil {
-			return dst, nil, &block.Error{Kind: block.Unsupported, Offset: -1, Msg: "unknown engine: want vllm, sglang, llama.cpp, ollama or dynamo"}
+			return dst, nil, &block.Error{Kind: block.Unsupported, Offset: -1, Msg: fmt.Sprintf("unknown engine %.100q: want vllm, sglang, llama.cpp, ollama or dynamo", opt.Engine)}
 		}
 	}
 	return codec.Convert(dst, r, d, opt, d.appendRequest)

@@ -99,7 +99,7 @@ func TestEngineTools(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"top_k: the engine ignores: top_k"}, lossStrings(losses))
 	_, _, err = chat.AppendRequest(nil, r, &block.EncodeOptions{Engine: "vLLM"})
-	require.ErrorContains(t, err, "unknown engine")
+	require.EqualError(t, err, `unknown engine "vLLM": want vllm, sglang, llama.cpp, ollama or dynamo`)
 }
 
 func lossStrings(list []block.Loss) (out []string) {

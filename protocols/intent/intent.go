@@ -37,7 +37,7 @@ type Intent struct {
 	// Retain requests that the whole prompt be kept in the cache.
 	Retain Retain
 	// Breakpoints are the positions up to which the prompt should be kept in the cache, in prompt order.
-	// (*block.Request).Breakpoints reads those in the blocks of a body.
+	// wire.Breakpoints reads those in the blocks of a body.
 	Breakpoints []Breakpoint
 	// Salt isolates prefix caches: requests with different salts do not share cached prefixes. "" selects the common
 	// cache.

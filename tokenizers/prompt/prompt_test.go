@@ -80,6 +80,7 @@ func TestRefusedNamesLoss(t *testing.T) {
 		e, ok := errors.AsType[*apierr.Error](err)
 		require.True(t, ok, "%s: %v", row.body, err)
 		require.True(t, strings.HasPrefix(e.Message, refused) && strings.HasSuffix(e.Message, row.message), e.Message)
+		require.Equal(t, "invalid: "+e.Message, e.Error(), "the cause once")
 		require.Equal(t, row.field, e.Param, row.body)
 	}
 }

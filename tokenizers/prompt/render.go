@@ -5,6 +5,7 @@ package prompt
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -310,17 +311,18 @@ func (m *Model) request(req *block.Request, out *Prompt) template.Request {
 // refused returns the error for a conversation that cannot be rendered. Its message has the first loss of a turn or block,
 // which may be the cause; if no turn has a known role, it is.
 func (p *Prompt) refused(req *block.Request, err error) error {
-	e := &apierr.Error{Why: event.Invalid, Message: "The conversation cannot be rendered: " + err.Error(), Cause: err}
+	e := &apierr.Error{Why: event.Invalid}
 	for _, l := range p.Losses {
 		if l.Path != "" && !strings.Contains(l.Path, "[") { // a field, or the messages as a whole
 			continue
 		}
-		e.Message += "; not rendered: " + l.String()
+		err = fmt.Errorf("%w; not rendered: %s", err, l)
 		if !slices.ContainsFunc(req.Turns(), func(t block.Turn) bool { return t.Role != block.RoleUnknown }) {
 			e.Param = l.Path
 		}
 		break
 	}
+	e.Message, e.Cause = "The conversation cannot be rendered: "+err.Error(), err
 	return e
 }
 
