@@ -119,9 +119,9 @@ func (p *Parser) parse(dst []event.Event, chunk []byte, tokens []Token) ([]event
 // the stream cut is aborted. Calling Finish again returns dst unchanged.
 //
 // why is the engine's finish reason. event.Stop means that the engine stopped at a stop token and did not pass it on,
-// as engines do by default: a message whose terminator is that token (gpt-oss: <|call|>) then is treated as terminated; so
-// does it with event.ToolCalls. event.Length means that the output was cut: an argument that was not closed is then incomplete,
-// even if what there is of it ends in the closing tag of the call. event.None means that the reason is unknown.
+// as engines do by default. A message whose terminator is that token (gpt-oss: <|call|>) is then treated as terminated.
+// event.ToolCalls has the same effect. event.Length means that the output was cut: an argument that was not closed is then
+// incomplete, even if what there is of it ends in the closing tag of the call. event.None means that the reason is unknown.
 //
 // The Why of the event.Finish is event.Length if why is None and the end of the stream cut a call, or a list of calls that
 // was held and became text: a guided document, or a list of Python calls whose first name is a tool. It is event.ToolCalls if

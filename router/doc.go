@@ -34,7 +34,7 @@
 //     step of intent.Intent.Priority, which also halves the length that counts; or earlier if its target TTFT or
 //     its Deadline requires that.
 //
-// All of that are points in time, so that a waiting request is overtaken only by a limited number of later ones of its
+// All of these are points in time, so a waiting request is overtaken by only a limited number of later requests of its
 // tier. At its deadline a request leaves the queue with an error.
 //
 // # Preemption
@@ -47,7 +47,7 @@
 //
 // A request with policy.Split is placed on a worker that computes the prompt and one that generates the response, in one decision: both
 // have it in their loads, and the cost of the second includes the time to transfer what it lacks, Engine.Load of the remote tier.
-// Where workers for both exist, costs must be times for the comparison to make sense, as in cost_ms.
+// If there are also workers with the role Both, the policy's costs must be times, as in cost_ms; other costs cannot be compared.
 //
 //	t, err := r.Place(ctx, &router.Request{Hashes: hashes, Tokens: n, Role: policy.Split})
 //	...                             // if t.Prefill() is not nil, send the prompt to its worker

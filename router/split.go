@@ -68,8 +68,9 @@ func (t *Ticket) Prefill() *Decision {
 	return &t.prefill.decision
 }
 
-// Prefilled ends the part of the worker of Prefill, which has computed the prompt, of which it had cached tokens in its cache, or
-// -1 if it did not report them. Without a call, that part ends with the first token or the request.
+// Prefilled reports that the worker returned by Prefill has computed the prompt, and ends its part of the request. cached is
+// the number of prompt tokens that it had in its cache, or -1 if it did not report it. Without a call, that part ends with
+// the first token or the request.
 func (t *Ticket) Prefilled(now time.Time, cached int) {
 	r := t.router
 	r.mu.Lock()

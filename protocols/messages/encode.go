@@ -17,9 +17,9 @@ const DefaultMaxTokens = 8192
 // without losses. Any other request is converted. The losses report what the API cannot express; with opt.Strict, a
 // loss is an error.
 //
-// The effort none becomes thinking of type disabled, minimal becomes low and ultra max; another effort that the API does
-// not have is a loss. Leading system and developer text becomes the field system, later text a message with role system. Consecutive turns
-// of tool results become one user message.
+// The effort none becomes thinking of type disabled, minimal becomes low, and ultra becomes max; any other effort that the
+// API does not have is a loss. Leading system and developer text becomes the field system, later text a message with role
+// system. Consecutive turns of tool results become one user message.
 func AppendRequest(dst []byte, r *block.Request, opt *block.EncodeOptions) ([]byte, []block.Loss, error) {
 	return codec.Convert(dst, r, reqDialect{}, opt, appendRequest)
 }

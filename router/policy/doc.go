@@ -15,7 +15,7 @@
 //
 // cost_ms is the default. For each worker
 //
-//	wait      predicted time until the worker begins a new prompt, those included that others sent according to its gauges
+//	wait      predicted time until the worker begins a new prompt, including prompts from other senders that its gauges report
 //	new       time to compute the tokens that it does not hold: base + n·(prefill + attention·(cached + n/2))
 //	load      time to load the tokens that it holds in a slower tier, never more than computing them; and 100 ms to load an adapter;
 //	          for a worker that only decodes, the time to transfer what it does not hold
