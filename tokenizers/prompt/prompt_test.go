@@ -73,6 +73,7 @@ func TestRefusedNamesLoss(t *testing.T) {
 		{lookup("chatml", nil), `"messages":[]`, "template: messages: is empty", ""},
 		{strict, `"messages":[{"role":"user","content":"a"},{"role":"bot","content":"u"},{"role":"user","content":"no"}]`, "bad word; not rendered: messages[1]: a turn of an unknown role", ""},
 		{strict, `"tools":[{"type":"function","function":{"name":"f"}}],"messages":[{"role":"user","content":"no"}]`, "bad word", ""},
+		{struct{ template.Template }{lookup("chatml", nil)}, `"tools":[{"type":"zzz"}],"messages":[]`, "template: messages: is empty", ""},
 	} {
 		req, err := decode("chat", []byte(`{"model":"m",`+row.body+`}`), nil)
 		require.NoError(t, err)

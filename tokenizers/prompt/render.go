@@ -313,7 +313,7 @@ func (m *Model) request(req *block.Request, out *Prompt) template.Request {
 func (p *Prompt) refused(req *block.Request, err error) error {
 	e := &apierr.Error{Why: event.Invalid}
 	for _, l := range p.Losses {
-		if l.Path != "" && !strings.Contains(l.Path, "[") { // a field, or the messages as a whole
+		if l.Path != "" && !strings.Contains(l.Path, "[") || strings.HasPrefix(l.Path, "tools[") { // a field, the messages as a whole, a tool
 			continue
 		}
 		err = fmt.Errorf("%w; not rendered: %s", err, l)
