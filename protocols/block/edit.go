@@ -283,28 +283,29 @@ func (r *Request) findBlock(at Ref) (spot, error) {
 
 // find looks up a position. The position of a turn is that after its last block.
 func (r *Request) find(at Ref) (spot, error) {
-	if at != (Ref{}) && (at.doc != nil) == (r.doc != nil) {
-		if r.hold.where == nil && r.hold.searches < fewSearches {
-			r.hold.searches++
-			for ti := range r.view.Turns {
-				if p, ok := r.findTurn(ti, at); ok {
-					return p, nil
-				}
-			}
-			return spot{}, noBlock()
-		}
-		if r.hold.where == nil {
-			r.hold.where = make(map[int32]int32, 2*len(r.view.Turns))
-			for ti := range r.view.Turns {
-				t := &r.view.Turns[ti]
-				r.hold.where[t.At.node] = int32(ti)
-				r.index(t.Blocks, int32(ti))
-			}
-		}
-		if ti, ok := r.hold.where[at.in(r.doc).node]; ok {
-			if p, ok := r.findTurn(int(ti), at); ok {
+	if at == (Ref{}) || (at.doc != nil) != (r.doc != nil) {
+		return spot{}, noBlock()
+	}
+	if r.hold.where == nil && r.hold.searches < fewSearches {
+		r.hold.searches++
+		for ti := range r.view.Turns {
+			if p, ok := r.findTurn(ti, at); ok {
 				return p, nil
 			}
+		}
+		return spot{}, noBlock()
+	}
+	if r.hold.where == nil {
+		r.hold.where = make(map[int32]int32, 2*len(r.view.Turns))
+		for ti := range r.view.Turns {
+			t := &r.view.Turns[ti]
+			r.hold.where[t.At.node] = int32(ti)
+			r.index(t.Blocks, int32(ti))
+		}
+	}
+	if ti, ok := r.hold.where[at.in(r.doc).node]; ok {
+		if p, ok := r.findTurn(int(ti), at); ok {
+			return p, nil
 		}
 	}
 	return spot{}, noBlock()

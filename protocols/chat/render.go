@@ -238,11 +238,10 @@ func (w *renderer) lose(at block.Ref, why string) {
 
 // loseField reports the loss of a field of an object that is written.
 func (w *renderer) loseField(at block.Ref, field, why string) {
-	path := at.Path()
-	if path != "" {
-		path += "." + field
+	w.lose(at, why)
+	if l := &w.losses[len(w.losses)-1]; l.Path != "" {
+		l.Path += "." + field
 	}
-	w.losses = append(w.losses, block.Loss{Path: path, Why: why})
 }
 
 // open starts a message.

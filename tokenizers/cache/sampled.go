@@ -28,16 +28,15 @@ func (c *Cache) Sampled(known []Prefix, same int, ns, text string, segs []tokeni
 	}
 	e := c.encoders.Get().(*encoder)
 	defer c.release(e)
-	at := newCursor(segs)
-	e.joined = text
-	e.joined = e.rest(at)
-	before := 0
+	at, before := newCursor(segs), 0
 	if k := len(known); k > 0 {
 		before = known[k-1].Bytes
 	}
-	if before > len(e.joined) {
+	if before > at.left {
 		return Prefix{}, nil, false
 	}
+	e.joined = text
+	e.joined = e.rest(at) // joins the segments if the caller does not have the text
 	own, rest, end := c.splice(e.joined[before:], sampled, encoded)
 	if own == 0 {
 		return Prefix{}, nil, false
@@ -45,7 +44,7 @@ func (c *Cache) Sampled(known []Prefix, same int, ns, text string, segs []tokeni
 	key := rootKey{ns, false}
 	from := prefixEnd{n: c.root(key, true), at: at, baseAt: at}
 	from.follow(known, same, key)
-	if k := len(known); k > 0 && from.n != known[k-1].n {
+	if from.n.bytes != before {
 		return Prefix{}, nil, false
 	}
 	e.begin(from.at, 0, e.rest(from.at))
