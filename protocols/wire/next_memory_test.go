@@ -27,6 +27,14 @@ func nextOf(t *testing.T, api *wire.API, prev *block.Request, body string) *bloc
 	return r
 }
 
+// heap returns the number of bytes that are in use after a garbage collection.
+func heap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
 // TestDecodeNextDocuments checks that the requests of a conversation do not keep the documents of earlier ones.
 func TestDecodeNextDocuments(t *testing.T) {
 	long := strings.Repeat("word ", 100)
@@ -96,17 +104,13 @@ func TestDecodeNextKeeps(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var before, after runtime.MemStats
-			runtime.GC()
-			runtime.ReadMemStats(&before)
+			before := heap()
 			var req *block.Request
 			for k := range x.n {
 				req = nextOf(t, x.api, req, x.body(k))
 			}
-			runtime.GC()
-			runtime.ReadMemStats(&after)
 			size := codec.DocOf(req).Size()
-			if kept := int64(after.HeapAlloc) - int64(before.HeapAlloc); kept > 5*int64(size) {
+			if kept := heap() - before; kept > 5*int64(size) {
 				t.Errorf("a request with a body of %d bytes keeps %d", size, kept)
 			}
 			runtime.KeepAlive(req)
@@ -119,12 +123,6 @@ func TestDecodeNextKeeps(t *testing.T) {
 func TestDecodeNextShrinks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("large input")
-	}
-	heap := func() int64 {
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return int64(m.HeapAlloc)
 	}
 	for name, many := range map[string]string{
 		"turns without blocks": `,{"role":"user"}`,
@@ -168,14 +166,9 @@ func TestMemory(t *testing.T) {
 	} {
 		for _, api := range []*wire.API{wire.Chat, wire.Messages} {
 			body := `{"model":"m","messages":[{"role":"user","content":"q"}` + strings.Repeat(part, (400<<10)/len(part)) + "]}"
-			var before, after runtime.MemStats
-			runtime.GC()
-			runtime.ReadMemStats(&before)
+			before := heap()
 			r := nextOf(t, api, nil, body)
-			runtime.GC()
-			runtime.ReadMemStats(&after)
-			kept := float64(after.HeapAlloc) - float64(before.HeapAlloc)
-			if ratio := float64(r.Memory()) / kept; ratio < 0.75 || ratio > 1.5 {
+			if ratio := float64(r.Memory()) / float64(heap()-before); ratio < 0.75 || ratio > 1.5 {
 				t.Errorf("%v, %s: Memory is %d bytes, %.2f times what the request takes", api, name, r.Memory(), ratio)
 			}
 			runtime.KeepAlive(body)

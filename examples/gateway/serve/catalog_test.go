@@ -4,7 +4,6 @@ package serve_test
 
 import (
 	"encoding/json"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -31,17 +30,7 @@ func withRecords(o *serve.Options) {
 // get sends a GET request. headers holds names and values in turn.
 func get(t *testing.T, url string, headers ...string) (*http.Response, string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	require.NoError(t, err)
-	for i := 0; i < len(headers); i += 2 {
-		req.Header.Set(headers[i], headers[i+1])
-	}
-	resp, err := http.DefaultClient.Do(req)
-	require.NoError(t, err)
-	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	require.NoError(t, err)
-	return resp, string(b)
+	return do(t, http.MethodGet, url, "", headers...)
 }
 
 func TestModelLists(t *testing.T) {

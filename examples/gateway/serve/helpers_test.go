@@ -171,9 +171,15 @@ func send(t testing.TB, url string, body any, header ...string) (int, http.Heade
 		require.NoError(t, err)
 		text = string(b)
 	}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(text))
+	resp, answer := do(t, http.MethodPost, url, text, append([]string{"Content-Type", "application/json"}, header...)...)
+	return resp.StatusCode, resp.Header, answer
+}
+
+// do sends a request and returns the response and its body. header holds names and values in turn.
+func do(t testing.TB, method, url, body string, header ...string) (*http.Response, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
 	require.NoError(t, err)
-	req.Header.Set("Content-Type", "application/json")
 	for i := 0; i < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}
@@ -182,7 +188,7 @@ func send(t testing.TB, url string, body any, header ...string) (int, http.Heade
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
 	require.NoError(t, err)
-	return resp.StatusCode, resp.Header, string(b)
+	return resp, string(b)
 }
 
 // A frame is one event of a stream.

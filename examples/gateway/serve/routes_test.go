@@ -23,40 +23,32 @@ func TestWrongMethods(t *testing.T) {
 	_, _, text := send(t, r.url+"/v1/responses", `{"model":"m","input":"x"}`)
 	var response struct{ ID string }
 	require.NoError(t, json.Unmarshal([]byte(text), &response))
-	do := func(method, path string, header ...string) *http.Response {
-		t.Helper()
-		req, err := http.NewRequestWithContext(t.Context(), method, r.url+path, nil)
-		require.NoError(t, err)
-		for i := 0; i < len(header); i += 2 {
-			req.Header.Set(header[i], header[i+1])
-		}
-		resp, err := http.DefaultClient.Do(req)
-		require.NoError(t, err)
-		t.Cleanup(func() { resp.Body.Close() })
-		return resp
-	}
 	stored := "/v1/responses/" + response.ID
 	for path, allow := range map[string]string{
 		"/": "GET, HEAD", "/health": "GET, HEAD", "/ready": "GET, HEAD", "/metrics": "GET, HEAD", "/version": "GET, HEAD",
 		"/v1/models": "GET, HEAD", "/v1/models/": "GET, HEAD", "/v1/models/m": "GET, HEAD",
 		stored + "/input_items": "GET, HEAD", stored: "GET, HEAD, DELETE",
 	} {
-		require.Equal(t, 200, do(http.MethodGet, path).StatusCode, path)
-		require.Equal(t, 200, do(http.MethodHead, path).StatusCode, path)
+		for _, method := range []string{http.MethodGet, http.MethodHead} {
+			resp, _ := do(t, method, r.url+path, "")
+			require.Equal(t, 200, resp.StatusCode, path)
+		}
 		for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodPatch} {
-			resp := do(method, path)
+			resp, body := do(t, method, r.url+path, "")
 			require.Equal(t, 405, resp.StatusCode, path)
 			require.Equal(t, allow, resp.Header.Get("Allow"), path)
 			var e struct {
 				Error struct{ Type, Code, Message string }
 			}
-			require.NoError(t, json.NewDecoder(resp.Body).Decode(&e))
+			require.NoError(t, json.Unmarshal([]byte(body), &e))
 			require.Equal(t, "method_not_allowed", e.Error.Code)
 			require.Contains(t, e.Error.Message, "Use GET")
 		}
 	}
+	_, text = do(t, http.MethodPost, r.url+"/v1/models", "", "Anthropic-Version", "2023-06-01")
 	var claude struct{ Type string }
-	require.NoError(t, json.NewDecoder(do(http.MethodPost, "/v1/models", "Anthropic-Version", "2023-06-01").Body).Decode(&claude))
+	require.NoError(t, json.Unmarshal([]byte(text), &claude))
 	require.Equal(t, "error", claude.Type)
-	require.Equal(t, "POST", do(http.MethodHead, "/v1/responses").Header.Get("Allow"))
+	resp, _ := do(t, http.MethodHead, r.url+"/v1/responses", "")
+	require.Equal(t, "POST", resp.Header.Get("Allow"))
 }

@@ -765,32 +765,19 @@ func TestNoToolsNoCalls(t *testing.T) {
 
 func TestSmallEndpoints(t *testing.T) {
 	r := start(t, 1, say("x"), func(o *serve.Options) { o.Aliases = []string{"claude-x", "org/name"} })
-	do := func(method, path string, header ...string) (int, string) {
-		req, err := http.NewRequestWithContext(t.Context(), method, r.url+path, nil)
-		require.NoError(t, err)
-		for i := 0; i < len(header); i += 2 {
-			req.Header.Set(header[i], header[i+1])
-		}
-		resp, err := http.DefaultClient.Do(req)
-		require.NoError(t, err)
-		defer resp.Body.Close()
-		b, err := io.ReadAll(resp.Body)
-		require.NoError(t, err)
-		return resp.StatusCode, string(b)
-	}
-	status, _ := do("HEAD", "/")
-	require.Equal(t, 200, status)
-	status, _ = do("GET", "/health")
-	require.Equal(t, 200, status)
-	_, body := do("GET", "/v1/models")
+	resp, _ := do(t, http.MethodHead, r.url+"/", "")
+	require.Equal(t, 200, resp.StatusCode)
+	resp, _ = get(t, r.url+"/health")
+	require.Equal(t, 200, resp.StatusCode)
+	_, body := get(t, r.url+"/v1/models")
 	const rest = `,"object":"model","created":0,"owned_by":"weft","max_model_len":131072,"context_window":131072}`
 	require.JSONEq(t, `{"object":"list","data":[{"id":"m"`+rest+`,{"id":"claude-x"`+rest+`,{"id":"org/name"`+rest+`]}`, body)
-	_, body = do("GET", "/v1/models?limit=10", "Anthropic-Version", "2023-06-01")
+	_, body = get(t, r.url+"/v1/models?limit=10", "Anthropic-Version", "2023-06-01")
 	require.Contains(t, body, `"display_name":"claude-x"`)
-	status, body = do("GET", "/v1/models/org/name")
-	require.Equal(t, 200, status, body)
-	status, body = do("GET", "/v1/models/nobody")
-	apiCases[0].wantError(t, status, body, 404, "invalid_request_error", "nobody")
+	resp, body = get(t, r.url+"/v1/models/org/name")
+	require.Equal(t, 200, resp.StatusCode, body)
+	resp, body = get(t, r.url+"/v1/models/nobody")
+	apiCases[0].wantError(t, resp.StatusCode, body, 404, "invalid_request_error", "nobody")
 
 	ask := apiCases[2].body("How long?", true)
 	ask["model"] = "claude-x"
@@ -808,7 +795,7 @@ func TestSmallEndpoints(t *testing.T) {
 	_, _, body = send(t, r.url+"/v1/responses", ask)
 	require.Equal(t, apiCases[1].gather(t, body).Prompt, count.Input)
 
-	status, _, body = send(t, r.url+"/v1/messages/count_tokens", "{")
+	status, _, body := send(t, r.url+"/v1/messages/count_tokens", "{")
 	apiCases[2].wantError(t, status, body, 400, "invalid_request_error", "")
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/weft-go/weft/examples/gateway/serve"
 )
 
-// TestStateOfWrongType checks that a field that specifies what a request continues, or what becomes of its response, is refused if it
-// has a type that the API does not permit, and not treated as absent.
+// TestStateOfWrongType checks that a field that specifies what a request continues, or whether its response is stored, is refused if
+// the API does not permit its type, and not treated as absent.
 func TestStateOfWrongType(t *testing.T) {
 	wrong := map[string][]string{
 		"previous_response_id": {`5`, `["a"]`, `true`, `{"id":"x"}`},
