@@ -189,7 +189,7 @@ var modelRules = [...]struct{ model, with, name string }{
 	{"longcatflashchat", "", "longcat"},
 	{"xlam2", "", "xlam"},
 	{"apertus", "instruct2509", "apertus"},
-	{"interns1", "pro", ""}, // not looked up yet
+	{"interns1", "pro", ""}, // its template is not known here
 	{"interns1", "", "internlm"},
 	{"internlm2.5", "chat", "internlm"},
 	{"internlm3", "instruct", "internlm"},

@@ -126,7 +126,7 @@ func (p *Parser) parse(dst []event.Event, chunk []byte, tokens []Token) ([]event
 // The Why of the event.Finish is event.Length if why is None and the end of the stream cut a call, or a list of calls that
 // was held and became text: a guided document, or a list of Python calls whose first name is a tool. It is event.ToolCalls if
 // why is Stop or None and at least one call outside reasoning is complete, event.Stop if why is None and no such call is
-// complete, and why otherwise. Its Tokens are those that no other event counted. After an error there is no event.Finish.
+// complete, and why otherwise. Its Tokens were counted by no other event. After an error there is no event.Finish.
 func (p *Parser) Finish(dst []event.Event, why event.Why) ([]event.Event, error) {
 	if p.err != nil || p.ended {
 		return dst, p.err

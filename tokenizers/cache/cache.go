@@ -159,7 +159,7 @@ func (c *Cache) AppendEncodePrefixes(dst []uint32, prefixes []Prefix, ns string,
 }
 
 // AppendEncodeAfter is [Cache.AppendEncodePrefixes] for a text that begins like an earlier one, whose prefixes c returned.
-// It omits the first skipped ids, which equal those of the earlier text. Known prefixes are used even
+// It omits the first skipped ids, which equal the ids of the earlier text. Known prefixes are used even
 // if they were evicted since, and all returned prefixes may be passed as known ones; each keeps its text and ids in memory.
 // The caller guarantees that the first same bytes of both texts are equal; they are not compared, except for provenance.
 // text is the joined text of segs, or "" if the caller does not have it, and AppendEncodeAfter joins it where that is needed.

@@ -42,8 +42,8 @@ func onlyStrings(raw []byte) bool {
 	return true
 }
 
-// stateTypes lists, per API, the types of the fields that specify what a request continues and what becomes of its response. The
-// gateway handles them itself, whatever the engines are.
+// stateTypes lists, per API, the types of the fields that specify what a request continues and whether its response is stored or
+// waited for. The gateway handles them itself, whatever the engines are.
 var stateTypes = map[block.API]map[string]fieldType{
 	block.Responses: {"previous_response_id": aString, "store": aBoolean, "background": aBoolean},
 	block.Messages:  {"thread": anObject},

@@ -278,7 +278,7 @@ func TestAppendWords(t *testing.T) {
 	}
 }
 
-// TestBatchFinds checks that a batch finds all words of the batch before in the cache, also those of one byte.
+// TestBatchFinds checks that a batch finds all words of the previous batch in the cache, including words of one byte.
 func TestBatchFinds(t *testing.T) {
 	m := randomModel(t, 1)
 	var st State
