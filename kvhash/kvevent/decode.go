@@ -221,12 +221,8 @@ func (d *Decoder) Append(dst []Batch, payload []byte) ([]Batch, error) {
 	d.from, d.starts, d.at = d.from[:0], d.starts[:0], 0
 	d.damaged, d.fault, d.batches = false, nil, 0
 	d.r = reader{buf: payload}
-	if d.format == Compact {
-		dst = d.compact(dst)
-		return dst, d.r.err()
-	}
 	before := len(dst)
-	d.fromJSON = isJSON(payload)
+	d.fromJSON = d.format != Compact && isJSON(payload)
 	if d.fromJSON {
 		var fault *DecodeError
 		if d.scratch, fault = appendMsgpack(d.scratch[:0], payload); fault != nil {
@@ -244,6 +240,8 @@ func (d *Decoder) Append(dst []Batch, payload []byte) ([]Batch, error) {
 		dst = d.each(dst, d.trtEvent)
 	case Dynamo:
 		dst = d.each(dst, d.dynamoEvent)
+	case Compact:
+		dst = d.compact(dst)
 	}
 	if d.r.ok() && d.r.left() > 0 {
 		d.r.fail("something after the end", nil)
