@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/weft-go/weft/tokenizers/internal/testsize"
 )
@@ -48,7 +49,9 @@ func checkSegs(t *testing.T, src string, out *Output) {
 		if s.End <= at || i > 0 && out.Segs[i-1].Origin == s.Origin {
 			t.Errorf("%s: segment %d ends at %d after %d", src, i, s.End, at)
 		}
-		if text := out.Text[at:s.End]; s.Origin == nil && !strings.ContainsFunc(src, isCyrillic) && strings.ContainsFunc(text, isCyrillic) {
+		// The halves of a letter in a source that is not UTF-8 may meet in its output.
+		own := strings.ContainsFunc(src, isCyrillic) || !utf8.ValidString(src)
+		if text := out.Text[at:s.End]; s.Origin == nil && !own && strings.ContainsFunc(text, isCyrillic) {
 			t.Errorf("%s: %q of %q is trusted", src, text, out.Text)
 		}
 		at = s.End
