@@ -245,8 +245,7 @@ func (c *Cache) root(key rootKey, create bool) *node {
 	if n != nil || !create {
 		return n
 	}
-	key.ns = strings.Clone(key.ns)
-	n = &node{key: c.keys.Add(1), root: key}
+	n = &node{key: c.keys.Add(1), root: &rootKey{strings.Clone(key.ns), key.plain}}
 	n.base = n
 	n.used.Store(c.age.Load())
 	n.weigh()
@@ -255,7 +254,7 @@ func (c *Cache) root(key rootKey, create bool) *node {
 		c.mu.Unlock()
 		return have
 	}
-	c.roots[key] = n
+	c.roots[*n.root] = n
 	c.mu.Unlock()
 	c.policy.Set(n.key, n)
 	c.drain()
@@ -274,7 +273,7 @@ type prefixEnd struct {
 func (p *prefixEnd) follow(known []Prefix, same int, key rootKey) {
 	for i := range known {
 		n := known[i].n
-		if i == 0 && n.parent.root != key || i > 0 && n.parent != p.n {
+		if i == 0 && (n.parent.root == nil || *n.parent.root != key) || i > 0 && n.parent != p.n {
 			return
 		}
 		if n.bytes > same && p.at.common(n.text) < len(n.text) {
@@ -347,11 +346,8 @@ type flight struct {
 // flight for p and returns it. It returns nil if p did not advance or little text remains.
 func (c *Cache) await(p *prefixEnd, e *encoder) *flight {
 	for {
-		p.n.mu.Lock()
-		flights := p.n.flights // replaced, never changed in place
-		p.n.mu.Unlock()
 		var other *flight
-		for _, f := range flights {
+		for _, f := range p.n.inFlight() {
 			if len(f.text) > 2*p.at.left {
 				continue
 			}
@@ -362,9 +358,7 @@ func (c *Cache) await(p *prefixEnd, e *encoder) *flight {
 		}
 		if other == nil {
 			own := &flight{text: e.rest(p.at), done: make(chan struct{})}
-			p.n.mu.Lock()
-			p.n.flights = append(slices.Clip(p.n.flights), own)
-			p.n.mu.Unlock()
+			p.n.start(own)
 			return own
 		}
 		<-other.done
@@ -374,16 +368,41 @@ func (c *Cache) await(p *prefixEnd, e *encoder) *flight {
 	}
 }
 
+// inFlight returns the flights of n.
+func (n *node) inFlight() []*flight {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.flights == nil {
+		return nil
+	}
+	return *n.flights
+}
+
+// start adds a flight.
+func (n *node) start(f *flight) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var list []*flight
+	if n.flights != nil {
+		list = slices.Clip(*n.flights)
+	}
+	list = append(list, f)
+	n.flights = &list
+}
+
 // land ends a flight.
 func (n *node) land(f *flight) {
 	n.mu.Lock()
 	var others []*flight
-	for _, x := range n.flights {
+	for _, x := range *n.flights {
 		if x != f {
 			others = append(others, x)
 		}
 	}
-	n.flights = others
+	n.flights = nil
+	if len(others) > 0 {
+		n.flights = &others
+	}
 	n.mu.Unlock()
 	close(f.done)
 }
@@ -601,8 +620,8 @@ func (c *Cache) deleted(n *node) {
 		n.parent.unlink(n)
 	} else {
 		c.mu.Lock()
-		if c.roots[n.root] == n {
-			delete(c.roots, n.root)
+		if c.roots[*n.root] == n {
+			delete(c.roots, *n.root)
 		}
 		c.mu.Unlock()
 	}

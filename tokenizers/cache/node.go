@@ -20,11 +20,11 @@ type node struct {
 	text   string
 	ids    []uint32
 	runs   []run // provenance of text, nil if all of it is trusted
-	kind   tokenizers.Boundary
-	bytes  int // of the whole prefix
+	bytes  int   // of the whole prefix
 	tokens int
-	root   rootKey // in a root
+	root   *rootKey // in a root
 	cost   uint32
+	kind   tokenizers.Boundary
 
 	used  atomic.Uint32 // Cache.age at its last use
 	kids  atomic.Pointer[trie]
@@ -32,7 +32,7 @@ type node struct {
 
 	mu      sync.Mutex // guards changes of kids, and the following fields
 	dead    bool       // evicted: no children are added
-	flights []*flight
+	flights *[]*flight // replaced, never changed in place; nil if there are none
 }
 
 // rootKey names a tree. Trees of different namespaces share nothing.
@@ -46,7 +46,10 @@ const policyOverhead = 192
 
 // weigh computes cost. A string or slice takes up to an eighth more than its length.
 func (n *node) weigh() {
-	data := len(n.text) + len(n.root.ns) + 4*len(n.ids) + int(unsafe.Sizeof(run{}))*len(n.runs)
+	data := len(n.text) + 4*len(n.ids) + int(unsafe.Sizeof(run{}))*len(n.runs)
+	if n.root != nil {
+		data += int(unsafe.Sizeof(rootKey{})) + len(n.root.ns)
+	}
 	data += data / 8
 	data += int(unsafe.Sizeof(node{})) + 2*int(unsafe.Sizeof(trie{})) + 16 + policyOverhead
 	n.cost = uint32(min(uint64(data), math.MaxUint32))

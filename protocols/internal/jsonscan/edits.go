@@ -147,7 +147,7 @@ func (e *Edits) within(v Value) []int32 {
 		e.order = slices.Compact(e.order)
 	}
 	from, _ := slices.BinarySearch(e.order, v.i)
-	n, _ := slices.BinarySearch(e.order[from:], e.doc.nodes[v.i].next)
+	n, _ := slices.BinarySearch(e.order[from:], e.doc.node(v.i).next)
 	return e.order[from : from+n]
 }
 
@@ -183,7 +183,7 @@ func (e *Edits) AppendValue(dst []byte, v Value) []byte {
 	for _, i := range own {
 		raw, replaced := e.replace[i]
 		if _, gone := e.deleted[i]; replaced && !gone {
-			n := &e.doc.nodes[i]
+			n := e.doc.node(i)
 			list = append(list, splice{int(n.off), int(n.end), raw})
 		}
 		if _, touched := e.touched[i]; touched {

@@ -45,7 +45,8 @@ func scanNext(prev *Doc, body []byte, lim Limits) (*Doc, *Copies, error) {
 	}
 	g := &guide{doc: prev, tail: -1, levels: make([]level, 0, 16)}
 	s := scanner{body: body, frames: make([]frame, 0, 16), keys: make([]keyRef, 0, 64), guide: g}
-	d := &Doc{nodes: make([]node, 0, 16), depth: lim.Depth}
+	d := &Doc{depth: lim.Depth}
+	d.pages = make([][]node, 0, 4+min(len(prev.pages), len(body)/(2*pageSize))) // the shortest element takes two bytes
 	d.is(body)
 	if err := s.run(d, lim); err != nil {
 		return nil, nil, err
@@ -102,9 +103,9 @@ func (g *guide) copy(s *scanner, d *Doc, i int, key name, lim Limits) int {
 	g.hint = -1
 	depth := len(s.frames)
 	if depth == 0 {
-		if g.equal(0, s.body, i) && g.fits(d, 0, g.doc.nodes[0].next, lim) {
-			g.take(d, 0, g.doc.nodes[0].next, int32(i-int(g.doc.nodes[0].off)), key, 0)
-			return int(d.nodes[0].end)
+		if g.equal(0, s.body, i) && g.fits(d, 0, 0, lim) {
+			g.take(d, 0, 0, int32(i-int(g.doc.node(0).off)), key, 0)
+			return int(d.node(0).end)
 		}
 		g.hint = 0
 		return 0
@@ -113,52 +114,54 @@ func (g *guide) copy(s *scanner, d *Doc, i int, key name, lim Limits) int {
 	if l.was < 0 {
 		return 0
 	}
-	nodes := g.doc.nodes
 	if top.obj {
 		m := g.field(l, s.body[key.off:key.end])
 		if m < 0 {
 			return 0
 		}
-		if !g.equal(m, s.body, i) || !g.fits(d, m, nodes[m].next, lim) {
+		if !g.equal(m, s.body, i) || !g.fits(d, m, m, lim) {
 			g.hint = m
 			return 0
 		}
-		g.take(d, m, nodes[m].next, int32(i-int(nodes[m].off)), key, top.node)
-		return int(nodes[m].end) + g.same.shift
+		n := g.doc.node(m)
+		g.take(d, m, m, int32(i-int(n.off)), key, top.node)
+		return int(n.end) + g.same.shift
 	}
 	m, ok := g.element(l, s.body, i)
-	if !ok || !g.fits(d, m, nodes[m].next, lim) {
+	if !ok || !g.fits(d, m, m, lim) {
 		g.hint = m
 		return 0
 	}
 	last, count := m, int32(1)
-	for k := nodes[m].next; k < l.end && int(nodes[k].end) <= g.same.to; k = nodes[k].next {
-		if nodes[k].kind == Number && int(nodes[k].end) == g.same.to || !g.fits(d, m, nodes[k].next, lim) {
+	for k := g.doc.node(m).next; k < l.end; {
+		n := g.doc.node(k)
+		if int(n.end) > g.same.to || n.kind == Number && int(n.end) == g.same.to || !g.fits(d, m, k, lim) {
 			break
 		}
-		last, count = k, count+1
+		last, count, k = k, count+1, n.next
 	}
-	g.take(d, m, nodes[last].next, int32(g.same.shift), key, top.node)
+	g.take(d, m, last, int32(g.same.shift), key, top.node)
 	top.index += count - 1
-	l.next, l.back, l.misses = nodes[last].next, -1, 0
-	return int(nodes[last].end) + g.same.shift
+	n := g.doc.node(last)
+	l.next, l.back, l.misses = n.next, -1, 0
+	return int(n.end) + g.same.shift
 }
 
-// fits reports whether the document may have the nodes from and up to as well.
-func (g *guide) fits(d *Doc, from, to int32, lim Limits) bool {
-	return len(d.nodes)+int(to-from) <= lim.Values
+// fits reports whether the document may also have the nodes of the siblings from first to last.
+func (g *guide) fits(d *Doc, first, last int32, lim Limits) bool {
+	return d.count+int(g.doc.node(last).next-first) <= lim.Values
 }
 
 // field returns the field of the counterpart with the given name, or -1.
 func (g *guide) field(l *level, name []byte) int32 {
-	nodes := g.doc.nodes
 	for k := 0; k < nearFields && l.was+1 < l.end; k++ {
 		if l.next == l.end {
 			l.next = l.was + 1
 		}
 		m := l.next
-		l.next = nodes[m].next
-		if string(g.doc.name(&nodes[m])) == string(name) {
+		n := g.doc.node(m)
+		l.next = n.next
+		if string(g.doc.name(n)) == string(name) {
 			return m
 		}
 	}
@@ -168,7 +171,6 @@ func (g *guide) field(l *level, name []byte) int32 {
 // element returns an element that is equal to the value at i. Otherwise it returns the one that was expected, or -1, and
 // false.
 func (g *guide) element(l *level, b []byte, i int) (int32, bool) {
-	nodes := g.doc.nodes
 	if l.next < l.end && g.equal(l.next, b, i) {
 		return l.next, true
 	}
@@ -178,7 +180,7 @@ func (g *guide) element(l *level, b []byte, i int) (int32, bool) {
 	}
 	if l.misses < maxMisses {
 		for k, m := 0, l.next; k < nearElements && m < l.end; k++ {
-			if m = nodes[m].next; m < l.end && g.equal(m, b, i) {
+			if m = g.doc.node(m).next; m < l.end && g.equal(m, b, i) {
 				return m, true
 			}
 		}
@@ -195,7 +197,7 @@ func (g *guide) element(l *level, b []byte, i int) (int32, bool) {
 	if l.back < 0 {
 		l.back = m
 	}
-	l.next = nodes[m].next
+	l.next = g.doc.node(m).next
 	return m, false
 }
 
@@ -209,18 +211,21 @@ func (g *guide) atEnd(l *level, b []byte, i int) (int32, bool) {
 		return 0, false
 	}
 	off := i - (len(b) - size)
-	nodes := g.doc.nodes[:l.end]
-	m := int(l.was) + 1 + sort.Search(len(nodes)-int(l.was)-1, func(k int) bool { return int(nodes[int(l.was)+1+k].off) >= off })
-	if m == len(nodes) || int(nodes[m].off) != off || nodes[m].parent != l.was {
+	first := l.was + 1
+	m := first + int32(sort.Search(int(l.end-first), func(k int) bool { return int(g.doc.node(first+int32(k)).off) >= off }))
+	if m == l.end {
+		return 0, false
+	}
+	if n := g.doc.node(m); int(n.off) != off || n.parent != l.was {
 		return 0, false
 	}
 	g.same = same{shift: i - off, from: off, to: size}
-	return int32(m), true
+	return m, true
 }
 
 // equal reports whether node m, which is not a number, has the bytes at i.
 func (g *guide) equal(m int32, b []byte, i int) bool {
-	n, c := &g.doc.nodes[m], &g.same
+	n, c := g.doc.node(m), &g.same
 	off, end := int(n.off), int(n.end)
 	if shift := i - off; shift != c.shift || off < c.from || off > c.to {
 		*c = same{shift: shift, from: off, to: off}
@@ -236,38 +241,41 @@ func (g *guide) equal(m int32, b []byte, i int) bool {
 	return !c.differs
 }
 
-// take appends the nodes [from, to), which are siblings with their subtrees, as children of parent. shift is the number
-// of bytes by which they moved. key is the name of the first, which is then the only one, or its index.
-func (g *guide) take(d *Doc, from, to, shift int32, key name, parent int32) {
-	at := int32(len(d.nodes))
-	if n := int(to - from); cap(d.nodes)-len(d.nodes) < n {
-		// What follows is likely to have as many nodes as in the earlier document.
-		more := len(g.doc.nodes) - int(to) + 16 + max(0, d.size-g.doc.size)/64
-		d.nodes = append(uncleared(len(d.nodes)+n+more), d.nodes...)
-	}
-	d.nodes = append(d.nodes, g.doc.nodes[from:to]...)
-	list, move := d.nodes[at:], at-from
-	if shift != 0 || move != 0 {
-		for k := range list {
-			n := &list[k]
-			n.off += shift
-			n.end += shift
-			if n.flags&flagMember != 0 {
-				n.key += shift
+// take appends the nodes of the siblings from first to last with all inside, as children of parent. shift is the number of
+// bytes by which they moved. key is the name of first, which is then the only one, or its index.
+func (g *guide) take(d *Doc, first, last, shift int32, key name, parent int32) {
+	const ofName = flagMember | flagKeyEscaped
+	at, to := int32(d.count), g.doc.node(last).next
+	was, move := g.doc.node(first), at-first
+	moved := shift != 0 || move != 0
+	renamed := was.parent != parent || was.key != key.off || was.keyLen != key.len() || (was.flags^key.flags)&ofName != 0
+	var adapt func([]node)
+	if moved {
+		adapt = func(list []node) {
+			for k := range list {
+				n := &list[k]
+				n.off += shift
+				n.end += shift
+				if n.flags&flagMember != 0 {
+					n.key += shift
+				}
+				n.next += move
+				n.parent += move
 			}
-			n.next += move
-			n.parent += move
 		}
 	}
-	const ofName = flagMember | flagKeyEscaped
-	r := run{from: at, to: int32(len(d.nodes)), was: from, off: list[0].off, shift: shift}
-	for k := at; k < int32(len(d.nodes)); k = d.nodes[k].next {
-		n := &d.nodes[k]
-		r.end = n.end
-		n.parent, n.key, n.keyLen = parent, key.off, key.len()
-		n.flags = n.flags&^ofName | key.flags&ofName
-		key.off++
+	// Siblings have consecutive indexes here and there, so that all are as before if the first is.
+	d.extend(&g.doc.nodes, first, to, !moved && !renamed, adapt)
+	if moved || renamed {
+		for k := at; k < int32(d.count); {
+			n := d.node(k)
+			n.parent, n.key, n.keyLen = parent, key.off, key.len()
+			n.flags = n.flags&^ofName | key.flags&ofName
+			key.off++
+			k = n.next
+		}
 	}
+	r := run{from: at, to: int32(d.count), was: first, off: was.off + shift, end: g.doc.node(last).end + shift, shift: shift}
 	if k := len(g.runs) - 1; k >= 0 && g.follows(d, &g.runs[k], &r) {
 		g.runs[k].to, g.runs[k].end = r.to, r.end
 		return
@@ -289,7 +297,7 @@ func (g *guide) follows(d *Doc, last, r *run) bool {
 func (g *guide) open(kind Kind, opaque bool) {
 	l := level{was: -1, back: -1}
 	if m := g.hint; m >= 0 && !opaque {
-		if n := &g.doc.nodes[m]; n.kind == kind && n.flags&flagOpaque == 0 {
+		if n := g.doc.node(m); n.kind == kind && n.flags&flagOpaque == 0 {
 			l.was, l.next, l.end = m, m+1, n.next
 		}
 	}
@@ -372,7 +380,7 @@ func (c *Copies) Lookup(v Value) (Copy, bool) {
 // or a value before it, was not copied together with c.
 func (c *Copy) Through(last Value) (Value, bool) {
 	v := Value{c.now, last.i + c.move}
-	if last.i < c.Was.i || c.old().nodes[last.i].next+c.move > c.to {
+	if last.i < c.Was.i || c.old().node(last.i).next+c.move > c.to {
 		return Value{}, false
 	}
 	return v, true
@@ -382,11 +390,11 @@ func (c *Copy) old() *Doc { return c.Was.d }
 
 // Moved reports whether the copy has another index, offset or path than the value in the earlier document.
 func (c *Copy) Moved() bool {
-	if c.move != 0 || c.old().nodes[c.Was.i].off != c.now.nodes[c.Was.i].off {
+	if c.move != 0 || c.old().node(c.Was.i).off != c.now.node(c.Was.i).off {
 		return true
 	}
-	for i := c.Was.i; i != 0; i = c.now.nodes[i].parent { // the containers are not copies
-		was, now := &c.old().nodes[i], &c.now.nodes[i]
+	for i := c.Was.i; i != 0; i = c.now.node(i).parent { // the containers are not copies
+		was, now := c.old().node(i), c.now.node(i)
 		if was.key != now.key || was.parent != now.parent {
 			return true
 		}

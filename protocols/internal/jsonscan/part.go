@@ -27,11 +27,10 @@ func (d *Doc) Parts() Parts { return Parts{doc: d} }
 
 // Of returns a part with the values from first to last, a later sibling or first itself.
 func (p *Parts) Of(first, last Value) *Doc {
-	from, to := first.i, p.doc.nodes[last.i].next
+	from, to := first.i, p.doc.node(last.i).next
 	off, _ := first.Span()
 	_, end := last.Span()
 	d := &Doc{
-		nodes:   append(uncleared(int(to-from)), p.doc.nodes[from:to]...),
 		escaped: -1,
 		depth:   p.doc.depth,
 		of:      place{true, p.pathOf(first), from, off},
@@ -41,24 +40,27 @@ func (p *Parts) Of(first, last Value) *Doc {
 	} else {
 		d.hold(p.doc.cut(nil, off, end, 0))
 	}
-	if top := &d.nodes[0]; top.flags&flagMember != 0 {
+	d.expect(int(to - from))
+	d.extend(&p.doc.nodes, from, to, false, func(list []node) {
+		for i := range list {
+			n := &list[i]
+			n.off, n.end = n.off-int32(off), n.end-int32(off)
+			if n.flags&flagMember != 0 {
+				n.key -= int32(off)
+			}
+			n.next, n.parent = n.next-from, n.parent-from
+		}
+	})
+	if top := d.node(0); top.flags&flagMember != 0 {
 		top.flags &^= flagMember | flagKeyEscaped
 		top.key, top.keyLen = named, 0
-	}
-	for i := range d.nodes {
-		n := &d.nodes[i]
-		n.off, n.end = n.off-int32(off), n.end-int32(off)
-		if n.flags&flagMember != 0 {
-			n.key -= int32(off)
-		}
-		n.next, n.parent = n.next-from, n.parent-from
 	}
 	return d
 }
 
 // pathOf returns place.path of a part that begins with first.
 func (p *Parts) pathOf(first Value) string {
-	n := &p.doc.nodes[first.i]
+	n := p.doc.node(first.i)
 	if n.flags&flagMember != 0 {
 		return first.Path()
 	}

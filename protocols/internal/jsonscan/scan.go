@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"hash/maphash"
 	"math"
-	"strings"
 	"unsafe"
 )
 
@@ -44,21 +43,6 @@ func (k Kind) String() string {
 	return "nothing"
 }
 
-// node is one value of a document. 0 <= off < end <= len(body); in objects, 0 < key <= key+keyLen < off. parent < the
-// node's own index < next. A conversation has thousands of nodes, which are copied for each request, so they are small.
-type node struct {
-	off, end int32  // the value
-	key      int32  // in objects: where the name begins, after its quote; in arrays: the index
-	next     int32  // the first node after this one's subtree
-	parent   int32  // the array or object that contains it, 0 for the root
-	keyLen   uint16 // in objects: length of the name without its quotes; longKey: at least that
-	kind     Kind
-	flags    uint8
-}
-
-// ValueSize is the number of bytes that a document takes for a value, besides the text.
-const ValueSize = int(unsafe.Sizeof(node{}))
-
 // longKey is the length of names from which it is not stored.
 const longKey = math.MaxUint16
 
@@ -72,7 +56,7 @@ const (
 // Doc is a validated document. It is immutable and safe for concurrent use by multiple goroutines.
 type Doc struct {
 	text
-	nodes   []node
+	nodes
 	escaped int // bytes inside string values that have a backslash; -1 if they were not counted
 	depth   int // the limit for the depth
 
@@ -88,7 +72,7 @@ func (d *Doc) Size() int { return d.size }
 
 // Memory returns how many bytes of memory the document refers to, of which others may refer to some as well.
 func (d *Doc) Memory() int {
-	return d.held + cap(d.nodes)*ValueSize + cap(d.pieces)*int(unsafe.Sizeof(piece{}))
+	return d.held + d.memory() + cap(d.pieces)*int(unsafe.Sizeof(piece{}))
 }
 
 // Append appends the bytes of the document.
@@ -100,8 +84,8 @@ func (d *Doc) Escaped() int {
 		return d.escaped
 	}
 	n := 0
-	for i := range d.nodes {
-		if v := &d.nodes[i]; v.flags&flagEscaped != 0 {
+	for i := range int32(d.count) {
+		if v := d.node(i); v.flags&flagEscaped != 0 {
 			n += int(v.end-v.off) - 2
 		}
 	}
@@ -109,7 +93,7 @@ func (d *Doc) Escaped() int {
 }
 
 // Values returns the number of values outside opaque ones.
-func (d *Doc) Values() int { return len(d.nodes) }
+func (d *Doc) Values() int { return d.count }
 
 // Root returns the document's value.
 func (d *Doc) Root() Value { return Value{d, 0} }
@@ -156,7 +140,8 @@ func Scan(body []byte, lim Limits) (*Doc, error) {
 		return nil, bodyTooLarge(maxBytes)
 	}
 	s := scanner{body: body, frames: make([]frame, 0, 16), keys: make([]keyRef, 0, 64)}
-	d := &Doc{nodes: make([]node, 0, 16+len(body)/64), depth: lim.Depth}
+	d := &Doc{depth: lim.Depth}
+	d.expect(16 + len(body)/64)
 	d.is(body)
 	if err := s.run(d, lim); err != nil {
 		return nil, err
@@ -179,7 +164,8 @@ func (c *Scanner) Scan(body []byte, lim Limits) (*Doc, error) {
 		return nil, bodyTooLarge(maxBytes)
 	}
 	c.s.body, c.s.frames, c.s.keys, c.s.unesc = body, c.s.frames[:0], c.s.keys[:0], c.s.unesc[:0]
-	c.d.nodes, c.d.escaped, c.d.depth = c.d.nodes[:0], 0, lim.Depth
+	c.d.count, c.d.escaped, c.d.depth = 0, 0, lim.Depth
+	c.d.expect(16)
 	c.d.is(body)
 	if err := c.s.run(&c.d, lim); err != nil {
 		return nil, err
@@ -190,7 +176,7 @@ func (c *Scanner) Scan(body []byte, lim Limits) (*Doc, error) {
 // Trim releases the memory if it holds more than the given number of values, so that one large document does not waste
 // memory while many small ones follow.
 func (c *Scanner) Trim(values int) {
-	if cap(c.d.nodes) > values {
+	if c.d.room > values {
 		*c = Scanner{}
 	}
 }
@@ -247,10 +233,10 @@ value:
 		}
 		f := frame{node: -1, keys: int32(len(s.keys)), obj: c == '{'}
 		if opaque == 0 {
-			if len(d.nodes) >= lim.Values {
+			if d.count >= lim.Values {
 				return s.failLimit(i, "too many values", "values", lim.Values)
 			}
-			f.node = int32(len(d.nodes))
+			f.node = int32(d.count)
 			kind = Array
 			if f.obj {
 				kind = Object
@@ -259,7 +245,7 @@ value:
 				opaque = len(s.frames) + 1
 				key.flags |= flagOpaque
 			}
-			d.add(key, kind, i, i, top, lim.Values)
+			d.add(key, kind, i, i, top)
 		}
 		if s.guide != nil {
 			s.guide.open(kind, opaque > 0)
@@ -295,10 +281,10 @@ value:
 		}
 	}
 	if opaque == 0 {
-		if len(d.nodes) >= lim.Values {
+		if d.count >= lim.Values {
 			return s.failLimit(i, "too many values", "values", lim.Values)
 		}
-		d.add(key, kind, i, n, top, lim.Values)
+		d.add(key, kind, i, n, top)
 	}
 	i = n
 	isClose = false
@@ -335,8 +321,8 @@ behind:
 	i++
 	isClose = false
 	if top.node >= 0 {
-		d.nodes[top.node].end = int32(i)
-		d.nodes[top.node].next = int32(len(d.nodes))
+		n := d.node(top.node)
+		n.end, n.next = int32(i), int32(d.count)
 	}
 	s.keys = s.keys[:top.keys]
 	if len(s.frames) == opaque {
@@ -400,15 +386,14 @@ func (d *Doc) name(n *node) []byte {
 	return d.slice(n.key, end)
 }
 
-// add appends a node. It doubles the capacity when full, which costs less in total than the smaller steps of append. It
-// sets the fields in place, as a copy would wait for the stores before it.
-func (d *Doc) add(key name, kind Kind, off, end int, in *frame, limit int) {
-	k := len(d.nodes)
-	if k == cap(d.nodes) {
-		d.nodes = append(uncleared(max(min(2*k, limit), k+1)), d.nodes...)
+// add appends a node. It sets the fields in place, as a copy would wait for the stores before it.
+func (d *Doc) add(key name, kind Kind, off, end int, in *frame) {
+	k := d.count
+	if k == d.room {
+		d.grow()
 	}
-	d.nodes = d.nodes[:k+1]
-	n := &d.nodes[k]
+	n := d.node(int32(k))
+	d.count++
 	n.off, n.end = int32(off), int32(end)
 	n.key, n.keyLen = key.off, key.len()
 	n.next, n.parent = int32(k+1), 0
@@ -416,22 +401,6 @@ func (d *Doc) add(key name, kind Kind, off, end int, in *frame, limit int) {
 		n.parent = in.node
 	}
 	n.kind, n.flags = kind, key.flags
-}
-
-// uncleared returns an empty slice with room for at least n nodes, where n is positive. Unlike make, it does not clear the
-// memory: all fields of a node are written when it is appended, and nodes have no pointers.
-func uncleared(n int) []node {
-	const size = int(unsafe.Sizeof(node{}))
-	b := unclearedBytes(n * size)
-	return unsafe.Slice((*node)(unsafe.Pointer(unsafe.SliceData(b))), cap(b)/size)[:0]
-}
-
-// unclearedBytes returns an empty slice with room for at least n bytes, where n is positive, in memory that is not cleared.
-func unclearedBytes(n int) []byte {
-	var b strings.Builder
-	b.Grow(n)
-	b.WriteByte(0)
-	return unsafe.Slice(unsafe.StringData(b.String()), b.Cap())[:0]
 }
 
 // addKey adds a name to the open object and reports whether it is new.

@@ -35,11 +35,11 @@ func TestScanner(t *testing.T) {
 	}
 	_, err := s.Scan([]byte(`[1,2]`), Limits{Bytes: 2, Depth: 1, Values: 1})
 	require.Equal(t, "body bytes", err.(*Error).Limit)
-	require.NotZero(t, cap(s.d.nodes))
+	require.NotZero(t, s.d.room)
 	s.Trim(1 << 20)
-	require.NotZero(t, cap(s.d.nodes))
+	require.NotZero(t, s.d.room)
 	s.Trim(1)
-	require.Zero(t, cap(s.d.nodes))
+	require.Zero(t, s.d.room)
 }
 
 func TestScannerAllocs(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"slices"
+	"strings"
 	"unicode/utf8"
 	"unsafe"
 
@@ -327,4 +328,12 @@ func view(b []byte) string {
 		return ""
 	}
 	return unsafe.String(&b[0], len(b))
+}
+
+// unclearedBytes returns an empty slice with room for at least n bytes, where n is positive, in memory that is not cleared.
+func unclearedBytes(n int) []byte {
+	var b strings.Builder
+	b.Grow(n)
+	b.WriteByte(0)
+	return unsafe.Slice(unsafe.StringData(b.String()), b.Cap())[:0]
 }

@@ -21,7 +21,7 @@ func (v Value) Exists() bool { return v.d != nil }
 func (v Value) Doc() *Doc { return v.d }
 
 // End returns the index of what follows the value and everything inside.
-func (v Value) End() int { return int(v.d.nodes[v.i].next) }
+func (v Value) End() int { return int(v.d.node(v.i).next) }
 
 // Index returns the value's index in its document.
 func (v Value) Index() int { return int(v.i) }
@@ -34,27 +34,27 @@ func (v Value) Kind() Kind {
 	if v.d == nil {
 		return Absent
 	}
-	return v.d.nodes[v.i].kind
+	return v.d.node(v.i).kind
 }
 
 // IsNull reports whether the value is absent or null.
 func (v Value) IsNull() bool { return v.Kind() <= Null }
 
 // Opaque reports whether the value is an object or array whose contents are not indexed.
-func (v Value) Opaque() bool { return v.d != nil && v.d.nodes[v.i].flags&flagOpaque != 0 }
+func (v Value) Opaque() bool { return v.d != nil && v.d.node(v.i).flags&flagOpaque != 0 }
 
 // Span returns the bytes [off, end) of the value.
 func (v Value) Span() (off, end int) {
 	if v.d == nil {
 		return 0, 0
 	}
-	n := &v.d.nodes[v.i]
+	n := v.d.node(v.i)
 	return int(n.off), int(n.end)
 }
 
 // outer is Span including the name.
 func (v Value) outer() (off, end int) {
-	n := &v.d.nodes[v.i]
+	n := v.d.node(v.i)
 	if n.flags&flagMember != 0 {
 		return int(n.key) - 1, int(n.end)
 	}
@@ -66,13 +66,13 @@ func (v Value) Raw() []byte {
 	if v.d == nil {
 		return nil
 	}
-	n := &v.d.nodes[v.i]
+	n := v.d.node(v.i)
 	return v.d.slice(n.off, n.end)
 }
 
 // First returns the first element or field of an array or object that is not opaque.
 func (v Value) First() Value {
-	if v.d == nil || v.d.nodes[v.i].next == v.i+1 || v.d.nodes[v.i].kind < Array {
+	if v.d == nil || v.d.node(v.i).next == v.i+1 || v.d.node(v.i).kind < Array {
 		return Value{}
 	}
 	return Value{v.d, v.i + 1}
@@ -80,8 +80,8 @@ func (v Value) First() Value {
 
 // Next returns the sibling after child in v.
 func (v Value) Next(child Value) Value {
-	n := v.d.nodes[child.i].next
-	if n >= v.d.nodes[v.i].next {
+	n := v.d.node(child.i).next
+	if n >= v.d.node(v.i).next {
 		return Value{}
 	}
 	return Value{v.d, n}
@@ -98,7 +98,7 @@ func (v Value) Len() int {
 
 // KeyIs reports whether the value is the field name of an object.
 func (v Value) KeyIs(name string) bool {
-	n := &v.d.nodes[v.i]
+	n := v.d.node(v.i)
 	if n.flags&flagMember == 0 {
 		return false
 	}
@@ -114,7 +114,7 @@ func (v Value) Key() string {
 	if v.d == nil {
 		return ""
 	}
-	n := &v.d.nodes[v.i]
+	n := v.d.node(v.i)
 	if n.flags&flagMember == 0 {
 		return ""
 	}
@@ -131,9 +131,8 @@ func (v Value) Get(name string) Value {
 	if v.Kind() != Object {
 		return Value{}
 	}
-	nodes := v.d.nodes
-	for i, end := v.i+1, nodes[v.i].next; i < end; i = nodes[i].next {
-		n := &nodes[i]
+	for i, end := v.i+1, v.d.node(v.i).next; i < end; {
+		n := v.d.node(i)
 		if n.flags&flagKeyEscaped == 0 {
 			if int(n.keyLen) == min(len(name), longKey) && string(v.d.name(n)) == name {
 				return Value{v.d, i}
@@ -141,6 +140,7 @@ func (v Value) Get(name string) Value {
 		} else if (Value{v.d, i}).KeyIs(name) {
 			return Value{v.d, i}
 		}
+		i = n.next
 	}
 	return Value{}
 }
@@ -151,7 +151,7 @@ func (v Value) Str(a *Arena) (string, bool) {
 	if v.Kind() != String {
 		return "", false
 	}
-	n := &v.d.nodes[v.i]
+	n := v.d.node(v.i)
 	raw := v.d.slice(n.off+1, n.end-1)
 	switch {
 	case n.flags&flagEscaped == 0:
@@ -168,7 +168,7 @@ func (v Value) Text(buf *[]byte) ([]byte, bool) {
 	if v.Kind() != String {
 		return nil, false
 	}
-	n := &v.d.nodes[v.i]
+	n := v.d.node(v.i)
 	raw := v.d.slice(n.off+1, n.end-1)
 	if n.flags&flagEscaped == 0 {
 		return raw, true
@@ -228,13 +228,13 @@ func (v Value) Path() string {
 	}
 	var deep [16]int32
 	up := deep[:0]
-	for i := v.i; i > 0 || i == 0 && v.d.of.part; i = v.d.nodes[i].parent {
+	for i := v.i; i > 0 || i == 0 && v.d.of.part; i = v.d.node(i).parent {
 		up = append(up, i)
 	}
 	var buf [64]byte
 	path := append(buf[:0], v.d.of.path...)
 	for k := len(up) - 1; k >= 0; k-- {
-		if n := &v.d.nodes[up[k]]; n.flags&flagMember != 0 {
+		if n := v.d.node(up[k]); n.flags&flagMember != 0 {
 			path = AppendPathKey(path, []byte(Value{v.d, up[k]}.Key()))
 		} else if n.key != named {
 			path = AppendPathIndex(path, int(n.key))
@@ -245,8 +245,8 @@ func (v Value) Path() string {
 
 // Parent returns the array or object that contains the value. It does not exist for the root, and for the values of a part.
 func (v Value) Parent() Value {
-	if v.d == nil || v.i == 0 || v.d.nodes[v.i].parent < 0 {
+	if v.d == nil || v.i == 0 || v.d.node(v.i).parent < 0 {
 		return Value{}
 	}
-	return Value{v.d, v.d.nodes[v.i].parent}
+	return Value{v.d, v.d.node(v.i).parent}
 }
