@@ -25,7 +25,7 @@ type nodes struct {
 	pages [][]node // all have pageSize nodes, but a single page may have fewer
 	count int
 	room  int       // number of nodes for which there are pages
-	only  [1][]node // the memory of pages if there is one
+	only  [1][]node // the memory of pages if there is one page
 }
 
 // A page of 64 nodes takes 1,536 bytes, which is a size class of the allocator.
@@ -57,9 +57,7 @@ func (l *nodes) expect(n int) {
 	l.pages = append(l.pages, make([]node, l.room))
 }
 
-// grow makes place for a node after the last page. It is not inlined, because nodes are added in the scanner's loop.
-//
-//go:noinline
+// grow makes place for a node after the last page.
 func (l *nodes) grow() {
 	if l.room > 0 && l.room < pageSize {
 		l.room = min(2*l.room, pageSize)
@@ -70,8 +68,8 @@ func (l *nodes) grow() {
 	l.room += pageSize
 }
 
-// extend appends copies of the nodes [from, to) of another list. For each range of those that are not in a page that it
-// shares, it calls adapt with the copies. It shares pages only if the caller says that all nodes would be unchanged.
+// extend appends the nodes [from, to) of another list. If they are to remain as they are, at the same positions, whole pages
+// of them are shared. The others are copied, and adapt, which may be nil, changes the copies.
 func (l *nodes) extend(old *nodes, from, to int32, unchanged bool, adapt func([]node)) {
 	for from < to {
 		page, at := old.pages[from>>pageBits], int(from&pageMask)

@@ -51,7 +51,7 @@ func main() {
 	flag.StringVar(&o.sizes, "sizes", "12K,50K,100K,200K", "sizes of the prompt in tokens; 100, 100K and 100000 are the same")
 	flag.StringVar(&o.templates, "templates", "qwen3,gpt-oss,deepseek", "templates")
 	flag.StringVar(&o.states, "states", "warm,cold", "warm: the previous turn is known; cold: nothing of the conversation is")
-	flag.IntVar(&o.turns, "n", 32, "turns per row; more, up to eight times as many, until some garbage was collected")
+	flag.IntVar(&o.turns, "n", 64, "turns per row")
 	flag.BoolVar(&o.json, "json", false, "print a line of JSON per row instead of tables")
 	flag.StringVar(&o.root, "root", "../..", "the root of the repository, to find test data beside it; WEFT_SHARED goes first")
 	flag.StringVar(&o.profile, "profile", "", "a directory for profiles of turns in the gateway, instead of a table; one size, template and state, by default warm")
@@ -168,7 +168,7 @@ func (s *subject) rows(o *options, shared string, texts *corpus, size int) ([]ro
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", state, err)
 		}
-		for i, name := range append(slices.Clone(stageNames), "rest", "total") {
+		for i, name := range append(slices.Clone(stageNames), "rest", "total", "gc") {
 			c := costs[i]
 			out = append(out, row{s.name, size, state, name, c.ns / 1e3, c.bytes / 1024, c.allocs})
 		}

@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"runtime/metrics"
 
 	"github.com/weft-go/weft/internal/bench"
@@ -26,12 +27,11 @@ func (c *cost) scale(x float64) { c.ns, c.bytes, c.allocs = c.ns*x, c.bytes*x, c
 // A meter measures CPU time or, in other turns, memory, because reading the counters of memory takes time.
 type meter struct {
 	memory bool
-	cycles uint64 // garbage collections that ended meanwhile
 	a, b   runtime.MemStats
 	around func(func()) // runs what is measured; nil means directly
 }
 
-// measure runs f. The CPU time includes garbage collection that runs meanwhile.
+// measure runs f. The CPU time is without garbage collection; see collector.
 func (m *meter) measure(f func()) cost {
 	if m.around != nil {
 		g := f
@@ -43,28 +43,46 @@ func (m *meter) measure(f func()) cost {
 		runtime.ReadMemStats(&m.b)
 		return cost{bytes: float64(m.b.TotalAlloc - m.a.TotalAlloc), allocs: float64(m.b.Mallocs - m.a.Mallocs)}
 	}
-	before := collections()
 	t := bench.CPUTime()
 	f()
-	c := cost{ns: float64(bench.CPUTime() - t)}
-	m.cycles += collections() - before
-	return c
+	return cost{ns: float64(bench.CPUTime() - t)}
 }
 
-// collections returns the number of garbage collections of the process.
-func collections() uint64 {
-	s := []metrics.Sample{{Name: "/gc/cycles/total:gc-cycles"}}
-	metrics.Read(s)
-	return s[0].Value.Uint64()
+// A collector measures what garbage collection costs a server. The time of a collection depends on the memory in use, and one is
+// due whenever as much again was allocated (with GOGC at 100). So each allocated byte costs the same, wherever that happens.
+// No collection runs while turns are measured: it would take as long as dozens of turns, and nearly all garbage is that of the
+// floors and of the first requests of conversations, which are not measured.
+type collector struct {
+	percent int     // GOGC
+	ns      float64 // CPU time per allocated byte, the sum over some collections
+	n       int
 }
+
+// stop stops automatic collection until start is called.
+func (c *collector) stop() { c.percent = debug.SetGCPercent(-1) }
+
+func (c *collector) start() { debug.SetGCPercent(c.percent) }
+
+// collect runs a collection and adds its cost.
+func (c *collector) collect() {
+	t := bench.CPUTime()
+	runtime.GC()
+	ns := float64(bench.CPUTime() - t)
+	s := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(s)
+	if c.percent > 0 {
+		c.ns += ns / (float64(s[0].Value.Uint64()) * float64(c.percent) / 100)
+	}
+	c.n++
+}
+
+// perByte returns the CPU time that an allocated byte costs later, in ns.
+func (c *collector) perByte() float64 { return c.ns / float64(c.n) }
 
 // The states of a conversation.
 const warm, cold = "warm", "cold"
 
-const (
-	window    = 8 // warm turns per conversation
-	collected = 4 // garbage collections that a row should include
-)
+const window = 8 // warm turns per conversation
 
 // A run measures one template and size.
 type run struct {
@@ -74,6 +92,7 @@ type run struct {
 	texts  *corpus
 	turns  int // at least
 	seed   uint64
+	gc     *collector // while time is measured; otherwise nil
 
 	floors   floors
 	requests int // of a conversation, so that half of the window is before the size and half after it
@@ -118,8 +137,9 @@ type server interface {
 	Close()
 }
 
-// costs measures turns by the stages, the rest and the total. The servers alternate, and a floor is measured after each
-// turn, so that whatever disturbs the machine disturbs all of them.
+// costs measures turns by the stages, the rest, the total, and the part of the total that is garbage collection. The servers
+// alternate, and a floor is measured after each turn, so that whatever disturbs the machine disturbs all of them. The time
+// of a stage includes the collection of its garbage.
 func (r *run) costs(state string) ([]cost, error) {
 	var body []byte
 	opens := []opener{
@@ -130,10 +150,11 @@ func (r *run) costs(state string) ([]cost, error) {
 		return nil, err
 	}
 	var means [2][]cost
+	gc := new(collector)
 	for _, memory := range []bool{false, true} {
 		m := &meter{memory: memory}
 		sources := [2]source{{run: r, state: state, open: opens[0]}, {run: r, state: state, open: opens[1]}}
-		sums, n, err := r.means(&sources, m)
+		sums, n, err := r.means(&sources, m, gc)
 		for i := range sources {
 			sources[i].close()
 		}
@@ -147,27 +168,39 @@ func (r *run) costs(state string) ([]cost, error) {
 			addCosts(&means[i], sums[i])
 		}
 	}
+	for i := range means {
+		for j := range means[i] {
+			means[i][j].ns += means[i][j].bytes * gc.perByte()
+		}
+	}
 	total, list := means[0][0], means[1]
-	rest := total
+	rest, garbage := total, cost{ns: total.bytes * gc.perByte()}
 	for _, c := range list {
 		c.scale(-1)
 		rest.add(c)
 	}
-	return append(list, rest, total), nil
+	return append(list, rest, total, garbage), nil
 }
 
 // means measures turns and returns the sums of their costs, and the number of turns. Before time is measured, it runs turns that
 // do not count; see internal/bench/README.md.
-func (r *run) means(sources *[2]source, m *meter) (sums [2][]cost, n int, err error) {
-	if !m.memory {
-		if _, _, err := r.sums(sources, new(meter)); err != nil {
-			return sums, 0, err
-		}
-		if err := r.fill(sources); err != nil {
-			return sums, 0, err
-		}
+func (r *run) means(sources *[2]source, m *meter, gc *collector) (sums [2][]cost, n int, err error) {
+	if m.memory {
+		return r.sums(sources, m, min(r.turns, window)) // it varies little
 	}
-	return r.sums(sources, m)
+	if _, _, err := r.sums(sources, new(meter), r.turns); err != nil {
+		return sums, 0, err
+	}
+	if err := r.fill(sources); err != nil {
+		return sums, 0, err
+	}
+	r.gc = gc
+	gc.stop()
+	defer func() {
+		gc.start()
+		r.gc = nil
+	}()
+	return r.sums(sources, m, r.turns)
 }
 
 // fill runs the first turns of conversations until the servers of warm turns keep no more of them.
@@ -190,9 +223,9 @@ func (r *run) fill(sources *[2]source) error {
 	}
 }
 
-// sums measures turns of the sources and returns the sums of their costs, and the number of turns.
-func (r *run) sums(sources *[2]source, m *meter) (sums [2][]cost, n int, err error) {
-	for !m.enough(n, r.turns) {
+// sums measures at least some turns of the sources and returns the sums of their costs, and the number of turns.
+func (r *run) sums(sources *[2]source, m *meter, least int) (sums [2][]cost, n int, err error) {
+	for n < least {
 		turns, err := measureEach(sources, m, &sums)
 		if err != nil {
 			return sums, 0, err
@@ -263,6 +296,7 @@ func (r *run) warm(s server, m *meter, sum *[]cost) error {
 	if err != nil {
 		return err
 	}
+	r.collect()
 	if _, err := s.take(v, first, new(meter)); err != nil {
 		return err
 	}
@@ -289,6 +323,7 @@ func (r *run) warm(s server, m *meter, sum *[]cost) error {
 // the tokenizer know any part of it.
 func (r *run) cold(s server, m *meter, sum *[]cost) error {
 	v := newConversation(r.texts, r.sign, r.next(), r.requests)
+	r.collect()
 	r.model.Tokenizer().ResetCache()
 	c, err := s.take(v, r.requests-1-window/2, m)
 	if err == nil {
@@ -298,13 +333,11 @@ func (r *run) cold(s server, m *meter, sum *[]cost) error {
 	return err
 }
 
-// enough reports whether n turns are enough: there must be the given number and, if time is measured, some garbage
-// collections, but never more than eight times the number. Memory varies little.
-func (m *meter) enough(n, turns int) bool {
-	if m.memory {
-		return n >= min(turns, window)
+// collect runs a collection if time is measured.
+func (r *run) collect() {
+	if r.gc != nil {
+		r.gc.collect()
 	}
-	return n >= turns && (m.cycles >= collected || n >= 8*turns)
 }
 
 // addCosts adds the costs of stages.

@@ -93,7 +93,7 @@ func TestRows(t *testing.T) {
 		s := &subjects[i]
 		rows, err := s.rows(&options{turns: 1, states: "warm,cold"}, shared, texts, 12)
 		require.NoError(t, err, s.name)
-		require.Len(t, rows, 2*(len(stageNames)+2)+7)
+		require.Len(t, rows, 2*(len(stageNames)+3)+7)
 		for _, r := range rows {
 			if r.Stage == "rest" {
 				continue
