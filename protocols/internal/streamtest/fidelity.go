@@ -131,9 +131,18 @@ type Stream struct {
 // Read returns the Stream for the output of an encoder of events.
 func Read(raw []byte, events []event.Event) *Stream {
 	s := &Stream{Raw: raw, Events: events}
+	ended := map[[2]int32]bool{}
 	for _, e := range events {
-		if e.Kind == event.ToolStart {
+		call := [2]int32{e.Choice, e.Call}
+		switch e.Kind {
+		case event.ToolStart:
 			e.Flags &^= event.Complete // valid only in a ToolEnd
+			delete(ended, call)
+		case event.ToolEnd:
+			if ended[call] { // what ends a call again does not make it complete
+				continue
+			}
+			ended[call] = true
 		}
 		s.Answer.Add(e)
 	}
