@@ -246,34 +246,16 @@ func (g *guide) equal(m int32, b []byte, i int) bool {
 func (g *guide) take(d *Doc, first, last, shift int32, key name, parent int32) {
 	const ofName = flagMember | flagKeyEscaped
 	at, to := int32(d.count), g.doc.node(last).next
-	was, move := g.doc.node(first), at-first
-	moved := shift != 0 || move != 0
-	renamed := was.parent != parent || was.key != key.off || was.keyLen != key.len() || (was.flags^key.flags)&ofName != 0
-	var adapt func([]node)
-	if moved {
-		adapt = func(list []node) {
-			for k := range list {
-				n := &list[k]
-				n.off += shift
-				n.end += shift
-				if n.flags&flagMember != 0 {
-					n.key += shift
-				}
-				n.next += move
-				n.parent += move
-			}
-		}
-	}
-	// Siblings have consecutive indexes here and there, so that all are as before if the first is.
-	d.extend(&g.doc.nodes, first, to, !moved && !renamed, adapt)
-	if moved || renamed {
-		for k := at; k < int32(d.count); {
-			n := d.node(k)
-			n.parent, n.key, n.keyLen = parent, key.off, key.len()
-			n.flags = n.flags&^ofName | key.flags&ofName
-			key.off++
-			k = n.next
-		}
+	was := g.doc.node(first)
+	// Siblings have consecutive indexes in both arrays, so that all are as before if the first is.
+	unchanged := shift == 0 && at == first && was.parent == parent && was.key == key.off && was.keyLen == key.len() && (was.flags^key.flags)&ofName == 0
+	d.extend(&g.doc.nodes, first, to, shift, unchanged)
+	for k := at; !unchanged && k < int32(d.count); {
+		n := d.node(k)
+		n.parent, n.key, n.keyLen = parent, key.off, key.len()
+		n.flags = n.flags&^ofName | key.flags&ofName
+		key.off++
+		k = n.next
 	}
 	r := run{from: at, to: int32(d.count), was: first, off: was.off + shift, end: g.doc.node(last).end + shift, shift: shift}
 	if k := len(g.runs) - 1; k >= 0 && g.follows(d, &g.runs[k], &r) {

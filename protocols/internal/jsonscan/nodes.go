@@ -68,12 +68,13 @@ func (l *nodes) grow() {
 	l.room += pageSize
 }
 
-// extend appends the nodes [from, to) of another list. If they are to remain as they are, at the same positions, whole pages
-// of them are shared. The others are copied, and adapt, which may be nil, changes the copies.
-func (l *nodes) extend(old *nodes, from, to int32, unchanged bool, adapt func([]node)) {
+// extend appends the nodes [from, to) of another list, whose values are shift bytes further on here. If share is set, which requires
+// that none of them changes or moves, whole pages are shared; all others are copied.
+func (l *nodes) extend(old *nodes, from, to, shift int32, share bool) {
+	move := int32(l.count) - from
 	for from < to {
 		page, at := old.pages[from>>pageBits], int(from&pageMask)
-		if unchanged && at == 0 && l.count == l.room && l.count&pageMask == 0 && to-from >= pageSize {
+		if share && at == 0 && to-from >= pageSize {
 			l.pages = append(l.pages, page)
 			l.count, l.room, from = l.count+pageSize, l.room+pageSize, from+pageSize
 			continue
@@ -82,10 +83,24 @@ func (l *nodes) extend(old *nodes, from, to int32, unchanged bool, adapt func([]
 			l.grow()
 		}
 		own := l.pages[l.count>>pageBits][l.count&pageMask:]
-		n := copy(own, page[at:min(len(page), at+int(to-from))])
-		if adapt != nil {
-			adapt(own[:n])
+		own = own[:copy(own, page[at:min(len(page), at+int(to-from))])]
+		if shift != 0 || move != 0 {
+			moveNodes(own, shift, move)
 		}
-		l.count, from = l.count+n, from+int32(n)
+		l.count, from = l.count+len(own), from+int32(len(own))
+	}
+}
+
+// moveNodes adapts nodes whose text moved by shift bytes and whose indexes changed by move.
+func moveNodes(list []node, shift, move int32) {
+	for i := range list {
+		n := &list[i]
+		n.off += shift
+		n.end += shift
+		if n.flags&flagMember != 0 {
+			n.key += shift
+		}
+		n.next += move
+		n.parent += move
 	}
 }

@@ -59,9 +59,13 @@ func TestSharedPages(t *testing.T) {
 		{"another name", "x", turns + more, true},
 		{"moved by a longer name", "long", turns + more, false},
 	} {
-		next, _, err := ScanNext(prev, conversation(x.turns, x.model), testLimits)
+		body := conversation(x.turns, x.model)
+		next, _, err := ScanNext(prev, body, testLimits)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if want, err := Scan(body, testLimits); err != nil || !slices.Equal(next.list(), want.list()) {
+			t.Fatalf("%s: the values differ from those of Scan (%v)", x.name, err)
 		}
 		own := 0
 		for i, page := range next.pages {

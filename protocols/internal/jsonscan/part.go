@@ -41,16 +41,7 @@ func (p *Parts) Of(first, last Value) *Doc {
 		d.hold(p.doc.cut(nil, off, end, 0))
 	}
 	d.expect(int(to - from))
-	d.extend(&p.doc.nodes, from, to, false, func(list []node) {
-		for i := range list {
-			n := &list[i]
-			n.off, n.end = n.off-int32(off), n.end-int32(off)
-			if n.flags&flagMember != 0 {
-				n.key -= int32(off)
-			}
-			n.next, n.parent = n.next-from, n.parent-from
-		}
-	})
+	d.extend(&p.doc.nodes, from, to, -int32(off), false)
 	if top := d.node(0); top.flags&flagMember != 0 {
 		top.flags &^= flagMember | flagKeyEscaped
 		top.key, top.keyLen = named, 0
