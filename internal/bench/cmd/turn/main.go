@@ -51,7 +51,7 @@ func main() {
 	flag.StringVar(&o.sizes, "sizes", "12K,50K,100K,200K", "sizes of the prompt in tokens; 100, 100K and 100000 are the same")
 	flag.StringVar(&o.templates, "templates", "qwen3,gpt-oss,deepseek", "templates")
 	flag.StringVar(&o.states, "states", "warm,cold", "warm: the previous turn is known; cold: nothing of the conversation is")
-	flag.IntVar(&o.turns, "n", 64, "turns per row")
+	flag.IntVar(&o.turns, "n", 64, "least number of turns per row")
 	flag.BoolVar(&o.json, "json", false, "print a line of JSON per row instead of tables")
 	flag.StringVar(&o.root, "root", "../..", "the root of the repository, to find test data beside it; WEFT_SHARED goes first")
 	flag.StringVar(&o.profile, "profile", "", "a directory for profiles of turns in the gateway, instead of a table; one size, template and state, by default warm")

@@ -50,21 +50,28 @@ func (m *meter) measure(f func()) cost {
 
 // A collector measures what garbage collection costs a server. The time of a collection depends on the memory in use, and one is
 // due whenever as much again was allocated (with GOGC at 100). So each allocated byte costs the same, wherever that happens.
-// No collection runs while turns are measured: it would take as long as dozens of turns, and nearly all garbage is that of the
-// floors and of the first requests of conversations, which are not measured.
+// No collection runs while turns are measured, because it would also collect the garbage of the floors and of the first requests
+// of conversations, which are not measured.
 type collector struct {
+	stopped bool    // no collection runs on its own
 	percent int     // GOGC
 	ns      float64 // CPU time per allocated byte, the sum over some collections
 	n       int
 }
 
 // stop stops automatic collection until start is called.
-func (c *collector) stop() { c.percent = debug.SetGCPercent(-1) }
+func (c *collector) stop() { c.percent, c.stopped = debug.SetGCPercent(-1), true }
 
-func (c *collector) start() { debug.SetGCPercent(c.percent) }
+func (c *collector) start() {
+	debug.SetGCPercent(c.percent)
+	c.stopped = false
+}
 
-// collect runs a collection and adds its cost.
+// collect runs a collection and adds its cost if automatic collection is stopped.
 func (c *collector) collect() {
+	if !c.stopped {
+		return
+	}
 	t := bench.CPUTime()
 	runtime.GC()
 	ns := float64(bench.CPUTime() - t)
@@ -92,7 +99,7 @@ type run struct {
 	texts  *corpus
 	turns  int // at least
 	seed   uint64
-	gc     *collector // while time is measured; otherwise nil
+	gc     collector // of the state that is measured
 
 	floors   floors
 	requests int // of a conversation, so that half of the window is before the size and half after it
@@ -150,11 +157,11 @@ func (r *run) costs(state string) ([]cost, error) {
 		return nil, err
 	}
 	var means [2][]cost
-	gc := new(collector)
+	r.gc = collector{}
 	for _, memory := range []bool{false, true} {
 		m := &meter{memory: memory}
 		sources := [2]source{{run: r, state: state, open: opens[0]}, {run: r, state: state, open: opens[1]}}
-		sums, n, err := r.means(&sources, m, gc)
+		sums, n, err := r.means(&sources, m)
 		for i := range sources {
 			sources[i].close()
 		}
@@ -170,11 +177,11 @@ func (r *run) costs(state string) ([]cost, error) {
 	}
 	for i := range means {
 		for j := range means[i] {
-			means[i][j].ns += means[i][j].bytes * gc.perByte()
+			means[i][j].ns += means[i][j].bytes * r.gc.perByte()
 		}
 	}
 	total, list := means[0][0], means[1]
-	rest, garbage := total, cost{ns: total.bytes * gc.perByte()}
+	rest, garbage := total, cost{ns: total.bytes * r.gc.perByte()}
 	for _, c := range list {
 		c.scale(-1)
 		rest.add(c)
@@ -184,7 +191,7 @@ func (r *run) costs(state string) ([]cost, error) {
 
 // means measures turns and returns the sums of their costs, and the number of turns. Before time is measured, it runs turns that
 // do not count; see internal/bench/README.md.
-func (r *run) means(sources *[2]source, m *meter, gc *collector) (sums [2][]cost, n int, err error) {
+func (r *run) means(sources *[2]source, m *meter) (sums [2][]cost, n int, err error) {
 	if m.memory {
 		return r.sums(sources, m, min(r.turns, window)) // it varies little
 	}
@@ -194,12 +201,8 @@ func (r *run) means(sources *[2]source, m *meter, gc *collector) (sums [2][]cost
 	if err := r.fill(sources); err != nil {
 		return sums, 0, err
 	}
-	r.gc = gc
-	gc.stop()
-	defer func() {
-		gc.start()
-		r.gc = nil
-	}()
+	r.gc.stop()
+	defer r.gc.start()
 	return r.sums(sources, m, r.turns)
 }
 
@@ -296,7 +299,7 @@ func (r *run) warm(s server, m *meter, sum *[]cost) error {
 	if err != nil {
 		return err
 	}
-	r.collect()
+	r.gc.collect()
 	if _, err := s.take(v, first, new(meter)); err != nil {
 		return err
 	}
@@ -323,7 +326,7 @@ func (r *run) warm(s server, m *meter, sum *[]cost) error {
 // the tokenizer know any part of it.
 func (r *run) cold(s server, m *meter, sum *[]cost) error {
 	v := newConversation(r.texts, r.sign, r.next(), r.requests)
-	r.collect()
+	r.gc.collect()
 	r.model.Tokenizer().ResetCache()
 	c, err := s.take(v, r.requests-1-window/2, m)
 	if err == nil {
@@ -331,13 +334,6 @@ func (r *run) cold(s server, m *meter, sum *[]cost) error {
 		r.floors.measure()
 	}
 	return err
-}
-
-// collect runs a collection if time is measured.
-func (r *run) collect() {
-	if r.gc != nil {
-		r.gc.collect()
-	}
 }
 
 // addCosts adds the costs of stages.
