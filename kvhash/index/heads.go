@@ -81,25 +81,35 @@ func (h *heads) find(runs *slab[run], seq uint64) (n uint32, r *run, conflict bo
 	return 0, nil, false
 }
 
-// fresh returns the number of leading hashes that no run begins with. For the writer.
+// fresh returns the number of leading hashes that no run begins with. It looks at four words for each without a branch, so that the
+// cache misses overlap, and searches only if one of them has the tag of the hash or all are taken. For the writer.
 func (h *heads) fresh(runs *slab[run], seqs []uint64) int {
 	t := h.table.Load()
-	mask := uint64(len(t.words) - 1)
+	if t.old != nil {
+		return h.freshSlow(runs, seqs)
+	}
+	words, mix, shift := t.words, h.mixer, t.shift&63
+	mask := uint64(len(words) - 1)
 	for n, seq := range seqs {
-		mixed := h.mix(seq)
-		for i := mixed >> t.shift; ; i++ {
-			w := t.words[i&mask].Load()
-			if w == 0 {
-				break
-			}
-			if uint32(w>>32) == uint32(mixed) && uint32(w) != 0 && runs.at(uint32(w)).head.Load() == seq {
-				return n
-			}
-		}
-		if t.old != nil {
+		mixed := mix.mix(seq)
+		i := mixed >> shift
+		a, b, c, d := words[i&mask].Load(), words[(i+1)&mask].Load(), words[(i+2)&mask].Load(), words[(i+3)&mask].Load()
+		tag := mixed << 32
+		near := min(min(a^tag, b^tag), min(c^tag, d^tag)) // below 1<<32 if one of them has this tag
+		if near>>32 == 0 || min(min(a, b), min(c, d)) != 0 {
 			if m, _, _ := h.find(runs, seq); m != 0 {
 				return n
 			}
+		}
+	}
+	return len(seqs)
+}
+
+// freshSlow is fresh while there is an old table.
+func (h *heads) freshSlow(runs *slab[run], seqs []uint64) int {
+	for n, seq := range seqs {
+		if m, _, _ := h.find(runs, seq); m != 0 {
+			return n
 		}
 	}
 	return len(seqs)
@@ -128,7 +138,7 @@ func (h *heads) insert(t *headTable, mixed uint64, n uint32) {
 	if t.words[i&mask].Load() == 0 {
 		h.used++
 	}
-	t.words[i&mask].Store(entry(mixed, n))
+	setWord(&t.words[i&mask], entry(mixed, n))
 }
 
 // remove removes the run that begins with seq.
@@ -138,7 +148,7 @@ func (h *heads) remove(seq uint64, n uint32) {
 	h.entries--
 	if t.old != nil {
 		if i, ok := t.old.place(mixed, n); ok {
-			t.old.words[i].Store(grave)
+			setWord(&t.old.words[i], grave)
 		}
 	}
 	i, ok := t.place(mixed, n)
@@ -147,12 +157,12 @@ func (h *heads) remove(seq uint64, n uint32) {
 	}
 	mask := uint64(len(t.words) - 1)
 	if t.words[(i+1)&mask].Load() != 0 {
-		t.words[i].Store(grave)
+		setWord(&t.words[i], grave)
 		return
 	}
 	// The next entry is free, so no probe continues past this one or past the tombstones before it.
 	for {
-		t.words[i&mask].Store(0)
+		setWord(&t.words[i&mask], 0)
 		h.used--
 		i--
 		if t.words[i&mask].Load() != grave {

@@ -110,7 +110,7 @@ type Index struct {
 	fresh    []bool
 	segs     []segment
 	spans    []span
-	touched  uint64 // the results of names.touch, which the compiler would remove otherwise
+	touched  [2]touched
 }
 
 // roster lists the workers for lookups.

@@ -127,16 +127,19 @@ func (x *Index) locateJob(w *worker, j *job, res *Result) {
 	}
 	x.fresh = slices.Grow(x.fresh[:0], len(j.hashes))[:len(j.hashes)]
 	for _, s := range x.segs {
-		for i := range s.n {
-			if at := s.from + i; at > 0 && at%touchLen == 0 {
-				x.touched += w.names.touch(j.hashes[at:min(len(j.hashes), at+touchLen)])
+		end := s.from + s.n
+		for at := s.from; at < end; {
+			if at%touchLen == 0 {
+				if rest := j.hashes[at:]; len(rest) > touchLen {
+					w.names.touch(rest[touchLen:], &x.touched[at/touchLen%2^1])
+				}
+				x.touched[at/touchLen%2].next()
 			}
-			f := w.name(j.hashes[s.from+i], s.slot+uint32(i), j.plane)
-			if x.fresh[s.from+i] = f; f {
-				res.Stored++
-			} else {
-				res.Known++
-			}
+			to := min(end, at+touchLen-at%touchLen)
+			n := w.nameAll(j.hashes[at:to], s.slot+uint32(at-s.from), j.plane, x.fresh[at:to])
+			res.Stored += n
+			res.Known += to - at - n
+			at = to
 		}
 	}
 	if n := len(x.segs); n > 0 && len(w.more) == 0 {
@@ -186,7 +189,13 @@ func (x *Index) locate(prev uint32, seqs []uint64, gone []bool, chained bool) in
 			i++
 			continue
 		}
-		end := i + 1
+		part := seqs[i:]
+		if gone != nil {
+			if n := slices.Index(gone[i:], true); n >= 0 {
+				part = part[:n]
+			}
+		}
+		n := 1
 		if slot != 0 {
 			switch {
 			case prev == 0:
@@ -195,18 +204,8 @@ func (x *Index) locate(prev uint32, seqs []uint64, gone []bool, chained bool) in
 			case t.slots.run(prev) != 0:
 				t.follow(prev, t.slots.run(slot))
 			}
-			if chained {
-				end += t.along(slot, seqs[end:])
-			}
-			for end < len(seqs) && (gone == nil || !gone[end]) {
-				if next := slot + uint32(end-i); !t.slots.isNext(next) || t.slots.run(next) == 0 || t.slots.seq.at(next).Load() != seqs[end] {
-					break
-				}
-				if end++; chained {
-					end += t.along(slot+uint32(end-1-i), seqs[end:])
-				}
-			}
-			x.segs = append(x.segs, segment{slot: slot, from: i, n: end - i, prev: prev})
+			n += t.following(slot, part[1:], chained)
+			x.segs = append(x.segs, segment{slot: slot, from: i, n: n, prev: prev})
 		} else {
 			want := uint32(max(0, min(len(seqs)-i, x.opt.MaxBlocks-t.slots.live)))
 			if want == 0 {
@@ -228,21 +227,15 @@ func (x *Index) locate(prev uint32, seqs []uint64, gone []bool, chained bool) in
 			if got == 0 {
 				return i
 			}
-			rest := seqs[end : i+int(got)]
-			if gone != nil {
-				if n := slices.Index(gone[end:i+int(got)], true); n >= 0 {
-					rest = rest[:n]
-				}
+			n += t.heads.fresh(&t.runs, part[1:min(int(got), len(part))])
+			t.slots.put(slot, part[:n], cont)
+			if n < int(got) {
+				t.slots.release(slot+uint32(n), slot+got)
 			}
-			end += t.heads.fresh(&t.runs, rest)
-			t.slots.put(slot, seqs[i:end], cont)
-			if rest := slot + got; end < i+int(got) {
-				t.slots.release(slot+uint32(end-i), rest)
-			}
-			x.segs = append(x.segs, segment{slot: slot, from: i, n: end - i, fresh: true, prev: prev})
+			x.segs = append(x.segs, segment{slot: slot, from: i, n: n, fresh: true, prev: prev})
 		}
-		prev = slot + uint32(end-i) - 1
-		i = end
+		prev = slot + uint32(n) - 1
+		i += n
 	}
 	return len(seqs)
 }

@@ -55,7 +55,7 @@ const (
 const _ = uint(1<<32/passed - groupLen*pageLen)
 
 // isFull reports whether n entries are too many for a number of groups.
-func isFull(n, groups int) bool { return n > groups*groupLen*4/5 }
+func isFull(n, groups int) bool { return 10*n > 7*groupLen*groups }
 
 // pageFor returns the number of groups of a page with room for at least n entries, a power of two.
 func pageFor(n int) int {
@@ -141,7 +141,7 @@ func (t *names) get(h uint64) location {
 }
 
 // first returns the first index in the directory of the page at index i.
-func (t *names) first(i int) int { return i &^ (1<<(64-t.shift-t.dir[i].depth) - 1) }
+func (t *names) first(i int) int { return i &^ (1<<((64-t.shift-t.dir[i].depth)&63) - 1) }
 
 // add adds h, which is not there. p has at least one tier.
 func (t *names) add(h uint64, p location) { t.enter(t.mix(h), h, p) }
@@ -165,35 +165,10 @@ func (t *names) enter(m, h uint64, p location) {
 // place adds h with the location p unless it is there. It returns the position that h already has, or the zero spot if h is
 // new.
 func (t *names) place(h uint64, p location) spot {
+	if t.placeNew(h, p) {
+		return spot{}
+	}
 	m := t.mix(h)
-	if len(t.dir) == 0 || t.shot != nil {
-		return t.placeSlow(m, h, p)
-	}
-	page := &t.dir[t.first(int(m>>t.shift))]
-	g := &page.groups[home(m, len(page.groups))]
-	n := g.meta & nMask
-	for j := range g.keys {
-		if g.keys[j] == h && uint32(j) < n {
-			return spot{g, j}
-		}
-	}
-	if isFull(int(page.n)+1, len(page.groups)) {
-		return t.placeSlow(m, h, p)
-	}
-	if g.meta < passed && n < groupLen { // usually
-		g.put(n, h, p)
-	} else {
-		if at := t.search(m, h); at.g != nil {
-			return at
-		}
-		insert(page.groups, m, h, p)
-	}
-	page.n++
-	t.n++
-	return spot{}
-}
-
-func (t *names) placeSlow(m, h uint64, p location) spot {
 	if at := t.search(m, h); at.g != nil {
 		return at
 	}
@@ -201,9 +176,28 @@ func (t *names) placeSlow(m, h uint64, p location) spot {
 	return spot{}
 }
 
+// placeNew adds h with the location p if it is usual: h is new, its group has room and was not passed, and its page need not grow. It
+// reports whether it did.
+func (t *names) placeNew(h uint64, p location) bool {
+	if len(t.dir) == 0 || t.shot != nil {
+		return false
+	}
+	m := t.mix(h)
+	page := &t.dir[t.first(int(m>>1>>((t.shift-1)&63)))] // shift may be 64
+	g := &page.groups[home(m, len(page.groups))]
+	n, k := g.meta&nMask, &g.keys
+	if g.meta >= passed || n >= groupLen || isFull(int(page.n)+1, len(page.groups)) || k[0] == h || k[1] == h || k[2] == h || k[3] == h {
+		return false
+	}
+	g.put(n, h, p)
+	page.n++
+	t.n++
+	return true
+}
+
 // put sets entry n, the first one that is not used.
 func (g *group) put(n uint32, h uint64, p location) {
-	g.meta = g.meta + 1 | uint32(p.tiers())<<(nBits+kvevent.NumTiers*n) // an entry that is not used has no tiers
+	g.meta = g.meta + 1 | uint32(p.tiers())<<((nBits+kvevent.NumTiers*n)&31) // an entry that is not used has no tiers
 	g.keys[n], g.slots[n] = h, p.slot()
 }
 
@@ -504,6 +498,22 @@ func (w *worker) last(h uint64) location {
 		}
 	}
 	return w.names.get(h)
+}
+
+// nameAll is name for blocks in consecutive slots. It sets fresh to whether each name in the plane is new, and returns the number of those.
+func (w *worker) nameAll(hashes []uint64, slot uint32, plane int, fresh []bool) (n int) {
+	t := &w.names
+	if len(t.dir) == 0 {
+		t.reserve(len(hashes))
+	}
+	fresh = fresh[:len(hashes)]
+	for i, h := range hashes {
+		at := slot + uint32(i)
+		if fresh[i] = t.placeNew(h, locationAt(at, 1<<plane)) || w.name(h, at, plane); fresh[i] {
+			n++
+		}
+	}
+	return n
 }
 
 // name records that h is the worker's name of the block in the slot, in the plane. It reports whether this is new.

@@ -263,6 +263,21 @@ func (t *tree) seek(hashes []uint64) (slot uint32) {
 	return slot
 }
 
+// following returns how many blocks in the slots after slot, which holds a block, follow it and have the given hashes. If those are known
+// to be a chain, it takes few comparisons for a run.
+func (t *tree) following(slot uint32, hashes []uint64, chained bool) (n int) {
+	if !chained {
+		return t.slots.equal(slot+1, hashes)
+	}
+	for {
+		n += t.along(slot+uint32(n), hashes[n:])
+		if n == len(hashes) || t.slots.equal(slot+uint32(n)+1, hashes[n:n+1]) == 0 {
+			return n
+		}
+		n++
+	}
+}
+
 // along returns how many blocks after the one in slot, which holds a block, have the given hashes, which are a chain. It
 // looks only at the rest of the slot's run, and compares a number of hashes that is logarithmic in its length.
 func (t *tree) along(slot uint32, hashes []uint64) int {

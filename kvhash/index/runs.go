@@ -86,7 +86,7 @@ func (t *tree) set(n uint32, length, set uint32) {
 	if t.changed++; t.changed&(1<<20-1) == 0 {
 		t.changes.Store(t.changed)
 	}
-	r.state.Store(uint64(old)&^(versionUnit-1) + versionUnit | uint64(length)<<setBits | uint64(set))
+	setWord(&r.state, uint64(old)&^(versionUnit-1)+versionUnit|uint64(length)<<setBits|uint64(set))
 	t.work.step()
 	if set != old.set() {
 		t.sets.ref(set, 1)
@@ -97,7 +97,7 @@ func (t *tree) set(n uint32, length, set uint32) {
 // hint records that run n once followed. Usually it is known, and an atomic store costs much more than a load.
 func (r *run) hint(n uint32) {
 	if r.next.Load() != n {
-		r.next.Store(n)
+		setHalf(&r.next, n)
 	}
 }
 
@@ -114,10 +114,10 @@ func (t *tree) add(from, to, set uint32) uint32 {
 	t.runs.save(n)
 	r := t.runs.at(n)
 	head := t.slots.seq.at(from).Load()
-	r.head.Store(head)
+	setWord(&r.head, head)
 	t.work.step()
-	r.start.Store(from)
-	r.next.Store(0)
+	setHalf(&r.start, from)
+	setHalf(&r.next, 0)
 	r.forks, r.parent = 0, 0
 	t.set(n, to-from, set)
 	t.slots.own(from, to, n)
@@ -134,7 +134,7 @@ func (t *tree) remove(n uint32) {
 	t.work.step()
 	t.set(n, 0, 0)
 	parent, check := r.parent, r.check
-	r.next.Store(t.free)
+	setHalf(&r.next, t.free)
 	t.free = n
 	t.live--
 	if parent != 0 {
@@ -158,10 +158,8 @@ func (t *tree) end(slot uint32) uint32 {
 // it returns 0 if absent. Slots that were allocated but not filled are ignored: hashes that are not a chain may reach
 // them again.
 func (t *tree) find(prev uint32, seq uint64) uint32 {
-	if prev != 0 && t.slots.isNext(prev+1) && t.slots.run(prev+1) != 0 {
-		if t.slots.seq.at(prev+1).Load() == seq {
-			return prev + 1
-		}
+	if slot := t.next(prev, seq); slot != 0 {
+		return slot
 	}
 	n, r, _ := t.heads.find(&t.runs, seq)
 	if n == 0 {
@@ -171,6 +169,14 @@ func (t *tree) find(prev uint32, seq uint64) uint32 {
 		t.runs.at(t.slots.run(prev)).hint(n)
 	}
 	return r.start.Load()
+}
+
+// next returns the slot after prev if prev is not 0 and the block that follows there has hash seq; otherwise 0.
+func (t *tree) next(prev uint32, seq uint64) uint32 {
+	if prev != 0 && t.slots.isNext(prev+1) && t.slots.run(prev+1) != 0 && t.slots.seq.at(prev+1).Load() == seq {
+		return prev + 1
+	}
+	return 0
 }
 
 // follow records that run n follows the block in slot prev, which is not the slot before it.
@@ -261,7 +267,7 @@ func (t *tree) repaint(n, a, b, set uint32) {
 		if set != 0 {
 			m := t.add(a, rest, set)
 			t.runs.at(m).forks = forks
-			r.next.Store(m)
+			setHalf(&r.next, m)
 		}
 		r.forks = 0
 		t.set(n, a-start, st.set())
@@ -324,13 +330,13 @@ func (t *tree) fill(prev, from, to, set uint32) {
 	for to > join {
 		at := max(join, to-min(maxRun, to-join))
 		n := t.add(at, to, set)
-		t.runs.at(n).next.Store(next)
+		setHalf(&t.runs.at(n).next, next)
 		next, to = n, at
 	}
 	if l != 0 {
 		t.slots.own(from, join, l)
 		if next != 0 {
-			t.runs.at(l).next.Store(next)
+			setHalf(&t.runs.at(l).next, next)
 		}
 		t.set(l, join-t.runs.at(l).start.Load(), set)
 	} else if prev != 0 && prev != from-1 {

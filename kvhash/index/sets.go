@@ -135,8 +135,9 @@ func (s *sets) has(id uint32, w lane, plane int) bool {
 
 // isAlone reports whether a nonempty set has exactly one worker in one plane. For the writer.
 func (s *sets) isAlone(id uint32, w lane, plane int) bool {
-	v, _ := s.view(id)
-	return v.n == 1 && v.lo == int(w>>6) && v.mask == 1<<plane && v.words[0].Load() == 1<<(w&63)
+	at := id << 2
+	words := (*s.words.dir.Load())[at>>chunkBits][at&chunkMask:][:setHeader+1]
+	return words[0].Load() == uint64(w>>6)|1<<16|1<<(32+plane) && words[setHeader].Load() == 1<<(w&63)
 }
 
 // held reports whether the worker has a bit in any plane of a set. For the writer.
@@ -241,8 +242,8 @@ func (s *sets) intern(c *content) uint32 {
 	s.words.save(id << 2)
 	s.buckets[i] = id
 	s.n++
-	s.words.at(id << 2).Store(head)
-	s.words.at(id<<2 + 1).Store(uint64(uint32(h)))
+	setWord(s.words.at(id<<2), head)
+	setWord(s.words.at(id<<2+1), uint64(uint32(h)))
 	v, _ := s.view(id)
 	at := 0
 	if v.rows() > 1 {
@@ -251,13 +252,13 @@ func (s *sets) intern(c *content) uint32 {
 			for p := range c.words[:s.planes] {
 				union |= c.words[p][lo+at]
 			}
-			v.words[at].Store(union)
+			setWord(&v.words[at], union)
 		}
 	}
 	for p := range c.words[:s.planes] {
 		if mask>>p&1 != 0 {
 			for _, w := range c.words[p][lo:hi] {
-				v.words[at].Store(w)
+				setWord(&v.words[at], w)
 				at++
 			}
 		}
@@ -326,8 +327,8 @@ func setSize(n int, mask uint8) int {
 // release adds a set to the free list. It then has no words, so that late readers detect it.
 func (s *sets) release(id uint32, size int) {
 	s.words.save(id << 2)
-	s.words.at(id << 2).Store(0)
-	s.words.at(id<<2 + 1).Store(uint64(s.free[size]))
+	setWord(s.words.at(id<<2), 0)
+	setWord(s.words.at(id<<2+1), uint64(s.free[size]))
 	s.free[size] = id
 }
 

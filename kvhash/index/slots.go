@@ -71,6 +71,14 @@ func (s *slots) own(from, to, run uint32) {
 	}
 }
 
+// canGrow reports whether slot at, which is not 0, is free: grow can allocate it.
+func (s *slots) canGrow(at uint32) bool {
+	if at == s.end {
+		return at < maxSlots
+	}
+	return *s.owner.at(at)&freeBit != 0
+}
+
 // grow allocates up to n slots directly after slot last, if they are reserved for its run or free, and reserves room
 // after them. It returns the number of slots.
 func (s *slots) grow(last, n, room uint32) uint32 {
@@ -191,6 +199,25 @@ func (s *slots) extend(end uint32) {
 	s.end = end
 }
 
+// equal returns how many leading hashes are those of the blocks from slot i on, each of which follows the block in the slot before.
+func (s *slots) equal(i uint32, seqs []uint64) (n int) {
+	for n < len(seqs) && i < s.end {
+		at := i & chunkMask
+		words := (*s.seq.dir.Load())[i>>chunkBits][at:]
+		owners := (*s.owner.dir.Load())[i>>chunkBits][at:]
+		most := min(len(words), len(seqs)-n, int(s.end-i))
+		words, owners, want := words[:most], owners[:most], seqs[n:][:most]
+		for j := range want {
+			if o := owners[j]; o&(freeBit|contBit) != contBit || o&lowBits == 0 || words[j].Load() != want[j] {
+				return n + j
+			}
+		}
+		n += most
+		i += uint32(most)
+	}
+	return n
+}
+
 // put fills the slots from i on, which were taken, with blocks that follow each other. cont reports whether the first one
 // follows the block in the previous slot.
 func (s *slots) put(i uint32, seqs []uint64, cont bool) {
@@ -212,6 +239,15 @@ func (s *slots) put(i uint32, seqs []uint64, cont bool) {
 	if !cont {
 		*s.owner.at(first) = 0
 	}
+}
+
+// add makes slot i, which was taken, a block of a run that follows the block in the slot before.
+func (s *slots) add(i uint32, seq uint64, run uint32) {
+	s.live++
+	s.seq.save(i)
+	s.owner.save(i)
+	setWord(s.seq.at(i), seq)
+	*s.owner.at(i) = contBit | run
 }
 
 // release frees the slots [from,to), which hold blocks that are no longer part of a run or were allocated but not used,
@@ -267,10 +303,10 @@ func (s *slots) list(at, n uint32) {
 	if *first != 0 {
 		s.seq.save(*first)
 		w := s.seq.at(*first)
-		w.Store(w.Load()&^lowWord | uint64(at))
+		setWord(w, w.Load()&^lowWord|uint64(at))
 	}
 	s.seq.save(at)
-	s.seq.at(at).Store(uint64(*first) << 32)
+	setWord(s.seq.at(at), uint64(*first)<<32)
 	*first = at
 }
 
@@ -282,12 +318,12 @@ func (s *slots) unlist(at uint32) {
 	if next != 0 {
 		s.seq.save(next)
 		w := s.seq.at(next)
-		w.Store(w.Load()&^lowWord | uint64(prev))
+		setWord(w, w.Load()&^lowWord|uint64(prev))
 	}
 	if prev != 0 {
 		s.seq.save(prev)
 		w := s.seq.at(prev)
-		w.Store(w.Load()&lowWord | uint64(next)<<32)
+		setWord(w, w.Load()&lowWord|uint64(next)<<32)
 	} else {
 		s.free[bits.Len32(*s.owner.at(at)&lowBits)-1] = next
 	}

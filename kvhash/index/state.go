@@ -81,6 +81,11 @@ func (x *Index) publish(id WorkerID, w *worker) {
 		x.tree.work.step()
 		x.tree.epoch.Add(1)
 	}
+	x.show(w)
+}
+
+// show makes the numbers of blocks of a worker and of the index visible to lookups.
+func (x *Index) show(w *worker) {
 	if n := uint64(w.held); w.shown.Load() != n {
 		setWord(&w.shown, n)
 	}

@@ -9,14 +9,14 @@
 	MULQ R12 \
 	XORQ DX, AX
 
-// func prefetchGroups(dir *page, shift, mixer uint64, hashes *uint64, n int) (sum uint64)
-// The frame has the addresses of up to touchLen groups.
-TEXT ·prefetchGroups(SB), NOSPLIT, $512-48
+// func prefetchGroups(dir *page, shift, mixer uint64, hashes *uint64, n int, groups *uintptr) (sum uint64)
+TEXT ·prefetchGroups(SB), NOSPLIT, $0-56
 	MOVQ dir+0(FP), DI
 	MOVQ shift+8(FP), CX
 	MOVQ mixer+16(FP), R11
 	MOVQ hashes+24(FP), SI
 	MOVQ n+32(FP), BX
+	MOVQ groups+40(FP), R15
 	MOVQ $0x9E3779B97F4A7C15, R12
 	XORL R13, R13                  // the number of groups
 	XORL R14, R14                  // the sum
@@ -36,19 +36,25 @@ group:
 	SHLQ       $6, AX              // unsafe.Sizeof(group{})
 	ADDQ       AX, R9
 	PREFETCHT0 (R9)
-	MOVQ       R9, groups-512(SP)(R13*8)
+	MOVQ       R9, (R15)(R13*8)
 	ADDQ       R9, R14
 	INCQ       R13
 	CMPQ       R13, BX
 	JNE        group
 
-	CMPQ BX, $1
-	JEQ  done                      // to wait for a single group here helps nobody
-	XORL R13, R13
+	MOVQ R14, sum+48(FP)
+	RET
 
-	// The group after one that is full or was passed. It does not branch, so that these cache misses overlap, too.
+// func prefetchNext(groups *uintptr, n int) (sum uint64)
+// It does not branch, so that these cache misses overlap, too.
+TEXT ·prefetchNext(SB), NOSPLIT, $0-24
+	MOVQ groups+0(FP), R15
+	MOVQ n+8(FP), BX
+	XORL R13, R13
+	XORL R14, R14                  // the sum
+
 next:
-	MOVQ       groups-512(SP)(R13*8), R9
+	MOVQ       (R15)(R13*8), R9
 	MOVL       60(R9), AX          // meta
 	MOVL       AX, DX
 	ANDL       $7, DX              // nMask
@@ -66,6 +72,5 @@ next:
 	CMPQ       R13, BX
 	JNE        next
 
-done:
-	MOVQ R14, sum+40(FP)
+	MOVQ R14, sum+16(FP)
 	RET

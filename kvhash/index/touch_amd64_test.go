@@ -15,13 +15,16 @@ func TestTouch(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	names := names{mixer: mixer(rnd.Uint64())}
 	hashes := make([]uint64, 100)
-	require.Zero(t, names.touch(hashes), "an empty table")
+	var touched touched
+	names.touch(hashes, &touched)
+	touched.next()
+	require.Zero(t, touched.sum, "an empty table")
 	for n := range 5000 {
 		names.add(rnd.Uint64(), locationAt(1, 1))
 		if n%7 != 0 {
 			continue
 		}
-		list, want := hashes[:rnd.IntN(len(hashes)+1)], uint64(0)
+		list, first, next := hashes[:rnd.IntN(len(hashes)+1)], uint64(0), uint64(0)
 		for i := range list {
 			list[i] = rnd.Uint64()
 			m := names.mix(list[i])
@@ -30,11 +33,16 @@ func TestTouch(t *testing.T) {
 				break
 			}
 			g := &groups[home(m, len(groups))]
-			want += uint64(uintptr(unsafe.Pointer(g)))
+			first += uint64(uintptr(unsafe.Pointer(g)))
 			if len(list) > 1 && (g.meta&nMask == groupLen || g.meta >= passed) {
-				want += uint64(unsafe.Sizeof(*g))
+				next += uint64(unsafe.Sizeof(*g))
 			}
 		}
-		require.Equal(t, want, names.touch(list), "%d names, %d hashes", n+1, len(list))
+		touched.sum = 0
+		names.touch(list, &touched)
+		require.Equal(t, first, touched.sum, "%d names, %d hashes", n+1, len(list))
+		touched.sum = 0
+		touched.next()
+		require.Equal(t, next, touched.sum, "%d names, %d hashes", n+1, len(list))
 	}
 }

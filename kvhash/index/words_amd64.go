@@ -6,24 +6,32 @@ package index
 
 import "sync/atomic"
 
-// setWords sets the words of dst to src, which has the same length. No live run refers to them. Lookups that read an old state may still
-// load them, and discard what they read.
+// The functions of this file store words that lookups load without locks, as sync/atomic does, but without its exchanges.
 //
 // An atomic store is an exchange on amd64, which waits for all loads and stores before it, so that the cache misses of an event do not
-// overlap. What lookups need is less: no word is torn, and the words are stored after the change of state that released
-// them and before the change that makes them live. The assembly ensures that: on amd64, a store of an aligned word is indivisible, and
-// stores become visible in program order. The compiler does not look into assembly, so it can neither drop, split nor merge these
-// stores, nor move them across the atomic stores of states before and after the call. TestReaders and TestTogether compare
-// lookups during such stores with the states of a model. With the race detector these stores are atomic, too.
+// overlap. What lookups need is less: no word is torn, and the words become visible in the order of the program, so that whoever
+// sees the state of a run sees what was stored before. The assembly ensures that: on amd64, a store of an aligned word
+// is indivisible, and stores become visible in program order. The compiler does not look into assembly, so it can neither drop, split nor
+// merge these stores, nor move others across a call. An exchange would also keep later loads behind the store; the writer needs
+// that nowhere, because it loads nothing that lookups store and on which the order depends. TestReaders and TestTogether compare lookups
+// during such stores with the states of a model. With the race detector the stores are atomic.
+
+// setWords sets the words of dst to src, which has the same length.
 func setWords(dst []atomic.Uint64, src []uint64) {
 	if len(src) > 0 {
 		moveWords(&dst[:len(src)][0], &src[0], len(src))
 	}
 }
 
-// setWord stores a word on which no lookup relies: a number to report, or the count of references to a set. It becomes visible at the
-// latest when the lock is released.
-func setWord(dst *atomic.Uint64, v uint64) { moveWords(dst, &v, 1) }
-
 //go:noescape
 func moveWords(dst *atomic.Uint64, src *uint64, n int)
+
+// setWord stores a word.
+//
+//go:noescape
+func setWord(dst *atomic.Uint64, v uint64)
+
+// setHalf stores a word of 32 bits.
+//
+//go:noescape
+func setHalf(dst *atomic.Uint32, v uint32)

@@ -18,3 +18,17 @@ next:
 	DECQ CX
 	JNZ  next
 	RET
+
+// func setWord(dst *atomic.Uint64, v uint64)
+TEXT ·setWord(SB), NOSPLIT, $0-16
+	MOVQ dst+0(FP), DI
+	MOVQ v+8(FP), AX
+	MOVQ AX, (DI)
+	RET
+
+// func setHalf(dst *atomic.Uint32, v uint32)
+TEXT ·setHalf(SB), NOSPLIT, $0-12
+	MOVQ dst+0(FP), DI
+	MOVL v+8(FP), AX
+	MOVL AX, (DI)
+	RET

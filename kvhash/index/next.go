@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"github.com/weft-go/weft/kvhash"
+	"github.com/weft-go/weft/kvhash/kvevent"
+)
+
+// addNext is a short way for the most frequent event: one block that continues a sequence which the worker alone holds. An engine
+// sends it whenever the tokens that it generates fill a block. addNext reports whether the event is of this kind and was applied; if not, nothing
+// has changed, and apply has to do it. It takes about 60 % of the time. TestNext compares the two.
+func (x *Index) addNext(w *worker, ev *kvevent.Event) bool {
+	if ev.Kind != kvevent.Stored || len(ev.BlockHashes) != 1 || !ev.HasParent || ev.Parent == ev.BlockHashes[0] || ev.Owner != "" ||
+		ev.Attention != kvevent.FullAttention || ev.Tier > kvevent.NumTiers || ev.BlockSize != 0 && int(ev.BlockSize) != x.block {
+		return false
+	}
+	if x.journal != nil || !w.received || w.ratio != 1 || !w.grouped || w.group != ev.Group || w.groups != nil || w.pages != nil || w.store != 0 ||
+		w.orphans.blocks > 0 || len(w.more) > 0 {
+		return false
+	}
+	w.names.touch(ev.BlockHashes, &x.touched[0])
+	last := w.parent(ev.Parent)
+	if last == 0 {
+		return false
+	}
+	t := &x.tree
+	s, slot := &t.slots, last+1
+	n := s.run(last)
+	st, plane := t.state(n), w.plane(ev.Tier)
+	r := t.runs.at(n)
+	if slot != r.start.Load()+st.length() || st.length() == maxRun || r.forks > 0 || !t.sets.isAlone(st.set(), w.lane, plane) ||
+		!s.canGrow(slot) || s.live >= x.opt.MaxBlocks {
+		return false
+	}
+	seq, ok := x.seqAfter(w, ev, s.seq.at(last).Load())
+	if !ok {
+		return false
+	}
+	if t.heads.fresh(&t.runs, []uint64{seq}) == 0 {
+		return false
+	}
+	h := ev.BlockHashes[0]
+	if at := w.names.place(h, locationAt(slot, 1<<plane)); at.g != nil {
+		return false
+	}
+	w.touch()
+	s.grow(last, 1, maxRoom)
+	s.add(slot, seq, n)
+	t.set(n, st.length()+1, st.set())
+	w.recent, w.recentSlot = h, slot
+	w.held++
+	x.show(w)
+	return true
+}
+
+// seqAfter returns the sequence hash of the only block of an event, which follows the one with sequence hash seq, and whether the event
+// has it, as for store.
+func (x *Index) seqAfter(w *worker, ev *kvevent.Event, seq uint64) (uint64, bool) {
+	scheme := &x.opt.Scheme
+	if n := len(ev.SequenceHashes); n > 0 {
+		return ev.SequenceHashes[0], n == 1
+	}
+	if n := len(ev.LocalHashes); n > 0 {
+		return kvhash.Next(seq, ev.LocalHashes[0]), n == 1 && scheme.HasLocal()
+	}
+	if _, ok := x.fits(w, ev); !ok || len(ev.TokenIDs) < x.block || len(ev.Objects) > 0 {
+		return 0, false
+	}
+	if !scheme.HasLocal() {
+		return ev.BlockHashes[0], true
+	}
+	if x.locals = scheme.With(ev.LoRA, ev.Namespace).AppendLocal(x.locals[:0], ev.TokenIDs, x.block, nil); len(x.locals) != 1 {
+		return 0, false
+	}
+	return kvhash.Next(seq, x.locals[0]), true
+}
