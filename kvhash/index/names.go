@@ -332,7 +332,7 @@ func (t *names) remove(s spot, m uint64) {
 		}
 	}
 	s.g.take(s.j)
-	if t.room > minShrink && int(t.dir[at].n)*4 < len(groups)*groupLen {
+	if t.room > minShrink && int(t.dir[at].n)*5 < len(groups)*groupLen {
 		t.shrink(at)
 	}
 }
