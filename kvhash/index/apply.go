@@ -201,7 +201,7 @@ func (x *Index) store(w, source *worker, ev *kvevent.Event) (res Result) {
 	if whole == 0 {
 		return res
 	}
-	w.names.touch(r.hashes, &x.touched[0]) // before the loads for the parent, each of which waits for the one before
+	x.touched += w.names.touch(r.hashes) // before the loads for the parent, each of which waits for the one before
 	if !ev.HasParent {
 		x.insertJob(w, job{blocks: r, first: true}, &res)
 	} else if p := cmp.Or(w.parent(ev.Parent), source.parent(ev.Parent)); p != 0 {
@@ -339,8 +339,8 @@ func (x *Index) remove(w, source *worker, ev *kvevent.Event) (res Result) {
 		hashes := x.expand(part, ratio)
 		for i, h := range hashes {
 			if i%touchLen == 0 && len(hashes) > 1 {
-				w.names.touch(hashes[i:], &x.touched[0])
-				x.touched[0].next()
+				x.touched += w.names.touch(hashes[i:])
+				x.touched += w.names.touchNext(hashes[i:])
 			}
 			n := x.removeOne(w, h, &d)
 			if w.orphans.blocks > 0 && w.orphans.remove(h, d.plane) {

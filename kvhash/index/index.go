@@ -110,7 +110,7 @@ type Index struct {
 	fresh    []bool
 	segs     []segment
 	spans    []span
-	touched  [2]touched
+	touched  uint64 // the results of names.touch, which the compiler would remove otherwise
 }
 
 // roster lists the workers for lookups.

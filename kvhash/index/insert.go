@@ -129,11 +129,11 @@ func (x *Index) locateJob(w *worker, j *job, res *Result) {
 	for _, s := range x.segs {
 		end := s.from + s.n
 		for at := s.from; at < end; {
-			if at%touchLen == 0 {
-				if rest := j.hashes[at:]; len(rest) > touchLen {
-					w.names.touch(rest[touchLen:], &x.touched[at/touchLen%2^1])
+			if rest := j.hashes[at:]; at%touchLen == 0 {
+				if len(rest) > touchLen {
+					x.touched += w.names.touch(rest[touchLen:]) // the next part, while this one is stored
 				}
-				x.touched[at/touchLen%2].next()
+				x.touched += w.names.touchNext(rest)
 			}
 			to := min(end, at+touchLen-at%touchLen)
 			n := w.nameAll(j.hashes[at:to], s.slot+uint32(at-s.from), j.plane, x.fresh[at:to])

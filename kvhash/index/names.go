@@ -187,7 +187,7 @@ func (t *names) placeNew(h uint64, p location) bool {
 	g := &page.groups[home(m, len(page.groups))]
 	n, k := g.meta&nMask, &g.keys
 	if g.meta >= passed || n >= groupLen || isFull(int(page.n)+1, len(page.groups)) || k[0] == h || k[1] == h || k[2] == h || k[3] == h {
-		return false
+		return false // the last key is not compared, because the group has room
 	}
 	g.put(n, h, p)
 	page.n++

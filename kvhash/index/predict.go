@@ -263,8 +263,8 @@ func (t *tree) seek(hashes []uint64) (slot uint32) {
 	return slot
 }
 
-// following returns how many blocks in the slots after slot, which holds a block, follow it and have the given hashes. If those are known
-// to be a chain, it takes few comparisons for a run.
+// following returns how many blocks in the slots after slot, which holds a block, follow it and have the given hashes. chained
+// specifies that the hashes are known to be a chain: then it compares few of them.
 func (t *tree) following(slot uint32, hashes []uint64, chained bool) (n int) {
 	if !chained {
 		return t.slots.equal(slot+1, hashes)

@@ -158,8 +158,10 @@ func (t *tree) end(slot uint32) uint32 {
 // it returns 0 if absent. Slots that were allocated but not filled are ignored: hashes that are not a chain may reach
 // them again.
 func (t *tree) find(prev uint32, seq uint64) uint32 {
-	if slot := t.next(prev, seq); slot != 0 {
-		return slot
+	if prev != 0 && t.slots.isNext(prev+1) && t.slots.run(prev+1) != 0 {
+		if t.slots.seq.at(prev+1).Load() == seq {
+			return prev + 1
+		}
 	}
 	n, r, _ := t.heads.find(&t.runs, seq)
 	if n == 0 {
@@ -169,14 +171,6 @@ func (t *tree) find(prev uint32, seq uint64) uint32 {
 		t.runs.at(t.slots.run(prev)).hint(n)
 	}
 	return r.start.Load()
-}
-
-// next returns the slot after prev if prev is not 0 and the block that follows there has hash seq; otherwise 0.
-func (t *tree) next(prev uint32, seq uint64) uint32 {
-	if prev != 0 && t.slots.isNext(prev+1) && t.slots.run(prev+1) != 0 && t.slots.seq.at(prev+1).Load() == seq {
-		return prev + 1
-	}
-	return 0
 }
 
 // follow records that run n follows the block in slot prev, which is not the slot before it.

@@ -11,33 +11,26 @@ const (
 	_ = uint(touchLen-64) + uint(64-touchLen) + uint(nMask-7) + uint(groupLen-5) + uint(passed-1<<23) + uint(1<<23-passed)
 )
 
-// touched are the addresses of groups that were prefetched. They are valid until the table changes.
-type touched struct {
-	groups [touchLen]uintptr
-	n      int
-	sum    uint64
-}
-
-// touch prefetches the groups of up to touchLen hashes, so that the cache misses overlap with each other and with other work.
-func (t *names) touch(hashes []uint64, to *touched) {
-	to.n = 0
+// touch prefetches the groups of up to touchLen hashes, so that the cache misses overlap with each other and with other work. The result is the
+// sum of the addresses of the groups.
+func (t *names) touch(hashes []uint64) (sum uint64) {
 	if len(t.dir) == 0 || len(hashes) == 0 {
-		return
+		return 0
 	}
-	to.n = min(len(hashes), touchLen)
-	to.sum += prefetchGroups(&t.dir[0], uint64(t.shift), uint64(t.mixer), &hashes[0], to.n, &to.groups[0])
+	return prefetchGroups(&t.dir[0], uint64(t.shift), uint64(t.mixer), &hashes[0], min(len(hashes), touchLen))
 }
 
-// next prefetches the group after each that is full or was passed.
-func (t *touched) next() {
-	if t.n > 1 { // to wait for a single group helps nobody
-		t.sum += prefetchNext(&t.groups[0], t.n)
-		t.n = 0
+// touchNext prefetches, for up to touchLen hashes whose groups were prefetched, the group after each that is full or was passed. The result is the
+// sum of the distances to those.
+func (t *names) touchNext(hashes []uint64) (sum uint64) {
+	if len(t.dir) == 0 || len(hashes) < 2 { // to wait for a single group helps nobody
+		return 0
 	}
+	return prefetchNext(&t.dir[0], uint64(t.shift), uint64(t.mixer), &hashes[0], min(len(hashes), touchLen))
 }
 
 //go:noescape
-func prefetchGroups(dir *page, shift, mixer uint64, hashes *uint64, n int, groups *uintptr) (sum uint64)
+func prefetchGroups(dir *page, shift, mixer uint64, hashes *uint64, n int) (sum uint64)
 
 //go:noescape
-func prefetchNext(groups *uintptr, n int) (sum uint64)
+func prefetchNext(dir *page, shift, mixer uint64, hashes *uint64, n int) (sum uint64)

@@ -15,10 +15,7 @@ func TestTouch(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	names := names{mixer: mixer(rnd.Uint64())}
 	hashes := make([]uint64, 100)
-	var touched touched
-	names.touch(hashes, &touched)
-	touched.next()
-	require.Zero(t, touched.sum, "an empty table")
+	require.Zero(t, names.touch(hashes)+names.touchNext(hashes), "an empty table")
 	for n := range 5000 {
 		names.add(rnd.Uint64(), locationAt(1, 1))
 		if n%7 != 0 {
@@ -38,11 +35,7 @@ func TestTouch(t *testing.T) {
 				next += uint64(unsafe.Sizeof(*g))
 			}
 		}
-		touched.sum = 0
-		names.touch(list, &touched)
-		require.Equal(t, first, touched.sum, "%d names, %d hashes", n+1, len(list))
-		touched.sum = 0
-		touched.next()
-		require.Equal(t, next, touched.sum, "%d names, %d hashes", n+1, len(list))
+		require.Equal(t, first, names.touch(list), "%d names, %d hashes", n+1, len(list))
+		require.Equal(t, next, names.touchNext(list), "%d names, %d hashes", n+1, len(list))
 	}
 }

@@ -4,21 +4,19 @@
 
 package index
 
-// touched prevents the compiler from removing loads.
-type touched struct{ sum uint64 }
-
-// touch loads the groups of many hashes, so that the cache misses overlap. In a loop of find they would not, because each
-// decides a branch.
-func (t *names) touch(hashes []uint64, to *touched) {
+// touch loads the groups of up to touchLen hashes, so that the cache misses overlap. In a loop of find they would not, because each
+// decides a branch. The result only prevents the compiler from removing the loads.
+func (t *names) touch(hashes []uint64) (sum uint64) {
 	if len(t.dir) == 0 {
-		return
+		return 0
 	}
-	for _, h := range hashes {
+	for _, h := range hashes[:min(len(hashes), touchLen)] {
 		m := t.mix(h)
 		groups := t.dir[m>>t.shift].groups
-		to.sum += uint64(groups[home(m, len(groups))].meta)
+		sum += uint64(groups[home(m, len(groups))].meta)
 	}
+	return sum
 }
 
-// next does nothing here.
-func (t *touched) next() {}
+// touchNext does nothing here.
+func (t *names) touchNext([]uint64) uint64 { return 0 }
