@@ -40,11 +40,11 @@ func (x *Index) addNext(w *worker, ev *kvevent.Event) bool {
 	if t.heads.fresh(&t.runs, []uint64{seq}) == 0 {
 		return false
 	}
+	w.touch()
 	h := ev.BlockHashes[0]
 	if at := w.names.place(h, locationAt(slot, 1<<plane)); at.g != nil {
 		return false
 	}
-	w.touch()
 	s.grow(last, 1, maxRoom)
 	s.add(slot, seq, n)
 	t.set(n, st.length()+1, st.set())

@@ -113,6 +113,11 @@ func TestNext(t *testing.T) {
 			case 10:
 				ev.Owner = "store"
 			}
+			var before []byte
+			var taken *shot
+			if rnd.IntN(8) == 0 { // during a snapshot
+				before, taken = x.appendAll(nil), x.shoot(kindIndex, 0)
+			}
 			var res Result
 			if x.addNext(x.workers[id], &ev) {
 				res.Stored = 1
@@ -121,6 +126,9 @@ func TestNext(t *testing.T) {
 				res = x.Add(WorkerID(id), &ev)
 			}
 			all++
+			if taken != nil {
+				require.True(t, bytes.Equal(before, taken.append(nil)), "seed %d: %+v", seed, ev)
+			}
 			require.Equal(t, y.Add(WorkerID(id), &ev), res, "seed %d: %+v", seed, ev)
 			require.Equal(t, y.AppendWorkers(nil), x.AppendWorkers(nil), "seed %d: %+v", seed, ev)
 		}
