@@ -317,6 +317,26 @@ var races = []race{
 			}
 		}
 	}},
+	// An engine generates: each event continues a sequence by one block.
+	{"generation", 2, 2, []string{raceLong, raceLong[:60] + raceOther, raceLong[:130]}, func(s *script) {
+		a, b := s.workers[0], s.workers[1]
+		fork := raceLong[:60] + raceOther
+		s.store(a, raceLong[:60], 0, 0)
+		for i := range 3 {
+			for at := 60; at < 140; at++ {
+				s.store(a, raceLong[:at+1], at, 0)
+				if at == 90+i {
+					s.store(b, raceLong[:at], 0, 0) // no longer alone, and alone again after the next block
+				}
+				if at > 100 {
+					s.store(b, fork[:at-40+1], at-40, 0) // the first block begins a branch
+				}
+			}
+			s.remove(b, fork, 0, 100, true, 0)
+			s.remove(b, raceLong, 60, 90+i, i%2 == 0, 0)
+			s.remove(a, raceLong, 60, 140, i%2 == 1, 0)
+		}
+	}},
 	{"tiers", 1, 2, []string{raceLong[:80], raceLong[:33] + "c"}, func(s *script) {
 		a, b := s.workers[0], s.workers[1]
 		copies := func(id index.WorkerID, from, to int, tier kvevent.Tier) {
