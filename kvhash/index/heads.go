@@ -82,13 +82,10 @@ func (h *heads) find(runs *slab[run], seq uint64) (n uint32, r *run, conflict bo
 }
 
 // fresh returns the number of leading hashes that no run begins with. It looks at four words for each without a branch, so that the
-// cache misses overlap, and searches only if one of them has the tag of the hash or all are taken. For the writer.
+// cache misses overlap, and searches only if one of them has the tag of the hash, all are taken, or there is an old table. For the writer.
 func (h *heads) fresh(runs *slab[run], seqs []uint64) int {
 	t := h.table.Load()
-	if t.old != nil {
-		return h.freshSlow(runs, seqs)
-	}
-	words, mix, shift := t.words, h.mixer, t.shift&63
+	words, mix, shift, old := t.words, h.mixer, t.shift&63, t.old != nil
 	mask := uint64(len(words) - 1)
 	for n, seq := range seqs {
 		mixed := mix.mix(seq)
@@ -96,20 +93,10 @@ func (h *heads) fresh(runs *slab[run], seqs []uint64) int {
 		a, b, c, d := words[i&mask].Load(), words[(i+1)&mask].Load(), words[(i+2)&mask].Load(), words[(i+3)&mask].Load()
 		tag := mixed << 32
 		near := min(min(a^tag, b^tag), min(c^tag, d^tag)) // below 1<<32 if one of them has this tag
-		if near>>32 == 0 || min(min(a, b), min(c, d)) != 0 {
+		if near>>32 == 0 || min(min(a, b), min(c, d)) != 0 || old {
 			if m, _, _ := h.find(runs, seq); m != 0 {
 				return n
 			}
-		}
-	}
-	return len(seqs)
-}
-
-// freshSlow is fresh while there is an old table.
-func (h *heads) freshSlow(runs *slab[run], seqs []uint64) int {
-	for n, seq := range seqs {
-		if m, _, _ := h.find(runs, seq); m != 0 {
-			return n
 		}
 	}
 	return len(seqs)

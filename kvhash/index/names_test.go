@@ -98,7 +98,7 @@ func TestNamesPages(t *testing.T) {
 // spreads them. There are none for a worker whose names fit into the groups that it keeps.
 func TestNamesAllocs(t *testing.T) {
 	for _, c := range []struct{ stay, come, per int }{
-		{256, 64, 0}, // two pages of at most 224 names
+		{256, 100, 0}, // two pages of at most 224 names
 		{256, 128, 0},
 		{300, 300, 150},
 		{3000, 300, 0},

@@ -199,7 +199,8 @@ func (s *slots) extend(end uint32) {
 	s.end = end
 }
 
-// equal returns how many leading hashes are those of the blocks from slot i on, each of which follows the block in the slot before.
+// equal returns the number of leading hashes that equal those of the blocks from slot i on, as long as each block follows the one in the slot
+// before.
 func (s *slots) equal(i uint32, seqs []uint64) (n int) {
 	for n < len(seqs) && i < s.end {
 		at := i & chunkMask

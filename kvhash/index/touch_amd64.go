@@ -23,7 +23,7 @@ func (t *names) touch(hashes []uint64) (sum uint64) {
 // touchNext prefetches, for up to touchLen hashes whose groups were prefetched, the group after each that is full or was passed. The result is the
 // sum of the distances to those.
 func (t *names) touchNext(hashes []uint64) (sum uint64) {
-	if len(t.dir) == 0 || len(hashes) < 2 { // to wait for a single group helps nobody
+	if len(t.dir) == 0 || len(hashes) < 2 { // waiting for a single group gains nothing
 		return 0
 	}
 	return prefetchNext(&t.dir[0], uint64(t.shift), uint64(t.mixer), &hashes[0], min(len(hashes), touchLen))

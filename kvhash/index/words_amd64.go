@@ -9,8 +9,8 @@ import "sync/atomic"
 // The functions of this file store words that lookups load without locks, as sync/atomic does, but without its exchanges.
 //
 // An atomic store is an exchange on amd64, which waits for all loads and stores before it, so that the cache misses of an event do not
-// overlap. What lookups need is less: no word is torn, and the words become visible in the order of the program, so that whoever
-// sees the state of a run sees what was stored before. The assembly ensures that: on amd64, a store of an aligned word
+// overlap. Lookups need less: that no word is torn, and that the words become visible in the order of the program, so that a lookup
+// which loads the state of a run also loads what was stored before it. The assembly ensures that: on amd64, a store of an aligned word
 // is indivisible, and stores become visible in program order. The compiler does not look into assembly, so it can neither drop, split nor
 // merge these stores, nor move others across a call. An exchange would also keep later loads behind the store; the writer needs
 // that nowhere, because it loads nothing that lookups store and on which the order depends. TestReaders and TestTogether compare lookups
