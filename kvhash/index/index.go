@@ -175,41 +175,42 @@ func (x *Index) BlockSize() int { return x.block }
 
 // worker is the state of one rank, or of a store that several ranks read from.
 type worker struct {
-	key   Key
-	store kvevent.Tier // of a store; 0 for a rank
+	// For the writer, together because almost every event of the worker needs them.
+	names      names
+	recent     uint64 // the engine hash placed last, and where, if recentSlot is not 0
+	recentSlot uint32
+	ratio      int32 // number of index blocks in an engine block; 0 means unknown
+	group      int32 // the group of full attention that counts, valid if grouped
+	lane       lane
+	store      kvevent.Tier // of a store; 0 for a rank
+	grouped    bool
+	received   bool                  // an event has been applied
+	groups     *groups               // the others, or nil
+	pages      *pages                // nil unless the engine's blocks are smaller
+	more       map[uint64]*locations // further positions of an engine hash that has several
+	shot       *workerShot           // of a snapshot that does not have the worker yet, or nil
+	held       int                   // blocks resident or predicted
+	shown      atomic.Uint64         // held, as of the last event; for lookups
+	orphans    orphans
 
 	// For lookups.
 	status atomic.Pointer[status]
-	need   atomic.Int32  // of groups; 0 if there are none
-	shown  atomic.Uint64 // held, as of the last event
+	need   atomic.Int32 // of groups; 0 if there are none
 
 	// For the writer.
-	lane       lane
-	names      names
-	extra      map[ref]uint32 // further engine hashes that name one block in one tier; absent means none
-	recent     uint64         // the engine hash placed last, and where, if recentSlot is not 0
-	recentSlot uint32
-	more       map[uint64]*locations // further positions of an engine hash that has several
-	group      int32                 // the group of full attention that counts, valid if grouped
-	grouped    bool
-	groups     *groups  // the others, or nil
-	ratio      int32    // number of index blocks in an engine block; 0 means unknown
-	held       int      // blocks resident or predicted
-	expects    *expects // nil if none
-	orphans    orphans
-	pages      *pages // nil unless the engine's blocks are smaller
-	received   bool   // an event has been applied
-	unknown    bool   // blocks were stored whose position remained unknown
-	refused    bool   // blocks of another size were stored
-	strange    bool   // blocks of a cache group were stored of which it is not known when the engine uses them
-	full       bool   // blocks were refused because the index was full
-	hasState   bool   // state has been set by a stream
-	state      State  // valid if told
-	why        string
+	key      Key
+	extra    map[ref]uint32 // further engine hashes that name one block in one tier; absent means none
+	expects  *expects       // nil if none
+	unknown  bool           // blocks were stored whose position remained unknown
+	refused  bool           // blocks of another size were stored
+	strange  bool           // blocks of a cache group were stored of which it is not known when the engine uses them
+	full     bool           // blocks were refused because the index was full
+	hasState bool           // state has been set by a stream
+	state    State          // valid if told
+	why      string
 
-	stream   *Stream     // the last one made, or nil
-	shot     *workerShot // of a snapshot that does not have the worker yet, or nil
-	position []byte      // the position of its stream, for the next Stream; nil if unknown
+	stream   *Stream // the last one made, or nil
+	position []byte  // the position of its stream, for the next Stream; nil if unknown
 }
 
 // ref is a block in one plane.

@@ -17,14 +17,14 @@ import (
 // pageLen groups, and is then split by one more bit. The directory has a page several times in a row if fewer
 // bits select it. Only the copying of the directory takes longer with more names: 32 bytes for about 200 of them.
 type names struct {
+	spare [][]group // pages of pageLen groups that are not used
+	room  int       // groups of all pages
+	deep  int       // pages that the directory has once
 	mixer
 	dir   []page
-	shift uint8 // 64 - the binary logarithm of len(dir)
-	n     int
-	room  int        // groups of all pages
-	deep  int        // pages that the directory has once
+	shift uint8      // 64 - the binary logarithm of len(dir)
 	shot  *namesShot // of a snapshot that does not have all pages yet, or nil
-	spare [][]group  // pages of pageLen groups that are not used
+	n     int
 }
 
 type page struct {
@@ -273,7 +273,9 @@ func (t *names) keep(groups []group) {
 func (t *names) fresh() []group {
 	last := len(t.spare) - 1
 	if last < 0 {
-		return make([]group, pageLen)
+		groups := make([]group, pageLen)
+		groups[0].meta = 0 // a page of memory that is read before it is written costs two page faults
+		return groups
 	}
 	groups := t.spare[last]
 	t.spare = t.spare[:last]
