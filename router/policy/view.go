@@ -27,6 +27,8 @@ const (
 // String returns the role in lower case.
 func (r Role) String() string {
 	switch r {
+	case Both:
+		return "both"
 	case Prefill:
 		return "prefill"
 	case Decode:
@@ -34,7 +36,7 @@ func (r Role) String() string {
 	case Split:
 		return "split"
 	}
-	return "both"
+	return fmt.Sprintf("role(%d)", uint8(r))
 }
 
 // Request describes the request to decide for.

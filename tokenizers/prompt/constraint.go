@@ -359,11 +359,30 @@ func (d *demand) tools() (list []block.Tool, required bool, err error) {
 	if required = choice.Mode == block.Required; !required && !slices.ContainsFunc(list, strict) {
 		return nil, false, nil
 	}
-	list = slices.DeleteFunc(slices.Clone(list), func(t block.Tool) bool { return t.Kind == block.Hosted || t.Deferred })
+	var announced map[string]bool
+	if slices.ContainsFunc(list, func(t block.Tool) bool { return t.Deferred }) {
+		announced = make(map[string]bool)
+		for _, t := range d.req.Turns() {
+			announce(announced, t.Blocks)
+		}
+	}
+	list = slices.DeleteFunc(slices.Clone(list), func(t block.Tool) bool {
+		return t.Kind == block.Hosted || t.Deferred && !announced[t.Name]
+	})
 	if required && len(list) == 0 {
 		return nil, false, apierr.Invalid(param, "A call is required, but there is no tool that the model can call.")
 	}
 	return list, required, nil
+}
+
+// announce adds the names of the deferred tools to which blocks refer. The prompt declares them there.
+func announce(names map[string]bool, blocks []block.Block) {
+	for i := range blocks {
+		if blocks[i].Kind == block.ToolReference {
+			names[blocks[i].Name] = true
+		}
+		announce(names, blocks[i].Content)
+	}
 }
 
 // toolsNamed returns the tools that tool_choice calls name.

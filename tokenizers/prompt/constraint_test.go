@@ -194,6 +194,25 @@ func TestConstraint(t *testing.T) {
 	require.Equal(t, hermesThinks+hermesNow+` "}\n" <259>`, got, "the format is that of text, of which there is none")
 }
 
+// A deferred tool can be called once the conversation has a reference to it, which declares it.
+func TestConstraintOfDeferredTools(t *testing.T) {
+	hermes := constrained(t, "qwen3")
+	const deferred = `"tools":[{"name":"now","defer_loading":true,"input_schema":{"type":"object"}}],"tool_choice":{"type":"tool","name":"now","disable_parallel_tool_use":true}`
+	_, err := constraint(t, hermes, wire.Messages, deferred)
+	require.ErrorContains(t, err, "there is no tool that the model can call")
+
+	req, err := wire.Messages.Decode([]byte(`{"model":"m","max_tokens":9,`+deferred+`,"messages":[{"role":"user","content":"q"},
+		{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"search","input":{}}]},
+		{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":[{"type":"tool_reference","tool_name":"now"}]}]}]}`), nil)
+	require.NoError(t, err)
+	p, err := hermes.Render(req, noon)
+	require.NoError(t, err)
+	require.Contains(t, p.Text, "Tool now is available now")
+	c, err := hermes.Constraint(req, p)
+	require.NoError(t, err)
+	require.Equal(t, hermesThinks+hermesNow+` "}\n" <259>`, short(t, c))
+}
+
 // The output for the Completions API is not parsed: it has neither reasoning nor what the template prints around text.
 func TestConstraintOfCompletions(t *testing.T) {
 	files := fstest.MapFS{

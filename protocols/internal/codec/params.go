@@ -18,23 +18,39 @@ func (r *Reader) Sampling(root jsonscan.Value, s *block.Sampling) {
 	s.TopK, s.Seed, s.N = r.Int(root.Get("top_k")), r.Int(root.Get("seed")), r.Int(root.Get("n"))
 	s.FrequencyPenalty, s.PresencePenalty = r.Float(root.Get("frequency_penalty")), r.Float(root.Get("presence_penalty"))
 	s.RepetitionPenalty = r.Float(root.Get("repetition_penalty"))
-	stop := root.Get("stop")
-	s.Stop = r.Strs(stop)
-	s.StopTokens = appendInts(nil, stop) // the array may contain token IDs
-	s.StopTokens = appendInts(s.StopTokens, r.List(root.Get("stop_token_ids")))
+	s.Stop, s.StopTokens = r.stop(root.Get("stop"))
+	if ids := r.List(root.Get("stop_token_ids")); ids.Exists() {
+		for e := ids.First(); e.Exists(); e = ids.Next(e) {
+			s.StopTokens = r.appendID(s.StopTokens, e, "an integer")
+		}
+	}
 	s.IgnoreEOS = r.Bool(root.Get("ignore_eos"))
 }
 
-// appendInts appends the integers of an array.
-func appendInts(dst []int64, list jsonscan.Value) []int64 {
-	if list.Kind() == jsonscan.Array {
-		for e := list.First(); e.Exists(); e = list.Next(e) {
-			if n, ok := e.Int(); ok {
-				dst = append(dst, n)
-			}
+// stop reads a string, or an array of strings and token IDs.
+func (r *Reader) stop(v jsonscan.Value) (texts []string, ids []int64) {
+	if v.Kind() != jsonscan.Array {
+		return r.Strs(v), nil
+	}
+	texts = make([]string, 0, v.Len())
+	for e := v.First(); e.Exists(); e = v.Next(e) {
+		if e.Kind() == jsonscan.String {
+			texts = append(texts, r.Str(e))
+		} else {
+			ids = r.appendID(ids, e, "a string or the ID of a token")
 		}
 	}
-	return dst
+	return texts, ids
+}
+
+// appendID appends the ID of a token. want describes what v may be.
+func (r *Reader) appendID(ids []int64, v jsonscan.Value, want string) []int64 {
+	n, ok := v.Int()
+	if !ok {
+		r.Want(v, want)
+		return ids
+	}
+	return append(ids, n)
 }
 
 // Format reads response_format.

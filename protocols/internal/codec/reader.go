@@ -152,7 +152,7 @@ func (r *Reader) only(v jsonscan.Value, k jsonscan.Kind, what string) jsonscan.V
 	return jsonscan.Value{}
 }
 
-// Strs returns a string or an array of strings as a slice. Elements of other types are omitted.
+// Strs returns a string or an array of strings as a slice.
 func (r *Reader) Strs(v jsonscan.Value) []string {
 	switch v.Kind() {
 	case jsonscan.Absent, jsonscan.Null:
@@ -164,6 +164,8 @@ func (r *Reader) Strs(v jsonscan.Value) []string {
 		for e := v.First(); e.Exists(); e = v.Next(e) {
 			if e.Kind() == jsonscan.String {
 				list = append(list, r.Str(e))
+			} else {
+				r.Want(e, "a string")
 			}
 		}
 		return list
