@@ -377,6 +377,7 @@ func TestTenants(t *testing.T) {
 	require.ErrorContains(t, new(access).addFile(file, &limitsConfig{}), "no keys")
 	for has, list := range map[string][]tenantConfig{
 		"tenant 1 has no name":                          {{Keys: []string{"x"}}},
+		`tenant "a": limits must not be negative`:       {{Name: "a", Limits: limitsConfig{TokensPerMinute: -1}}},
 		`duplicate tenant "a"`:                          {{Name: "a"}, {Name: "a"}},
 		`tenant "b": key 1 is also a key of tenant "a"`: {{Name: "a", Keys: []string{"x"}}, {Name: "b", Keys: []string{"x"}}},
 		`tenant "a": key 1 is empty`:                    {{Name: "a", Keys: []string{""}}},

@@ -95,6 +95,9 @@ func tenants(c *config) (*access, error) {
 		if err != nil {
 			return nil, fmt.Errorf("config: tenant %q: %w", t.Name, err)
 		}
+		if l := &t.Limits; l.RequestsPerMinute < 0 || l.TokensPerMinute < 0 || l.Concurrent < -1 {
+			return nil, fmt.Errorf("config: tenant %q: limits must not be negative, but for concurrent: -1", t.Name)
+		}
 		a.policies[t.Name] = policy
 		a.shared[t.Name] = t.Policy.Isolate != nil && !*t.Policy.Isolate
 		for k, key := range t.Keys {
