@@ -184,7 +184,7 @@ func (t *Tokenizer) normalized(a AddedToken) string {
 
 // buildMatchers builds the matchers for text before and after the normalizer. Two tokens that normalize to the same
 // text are refused, because the reference then chooses one by the order of a hash map, which differs each time it loads
-// the file.
+// the file. So is one that normalizes to nothing.
 func (t *Tokenizer) buildMatchers(p part) error {
 	var set [2][]AddedToken
 	var text [2][]string
@@ -192,7 +192,9 @@ func (t *Tokenizer) buildMatchers(p part) error {
 	for _, a := range t.added {
 		k, s := 0, a.Content
 		if a.normalized {
-			k, s = 1, t.normalized(a)
+			if k, s = 1, t.normalized(a); s == "" && a.Content != "" {
+				return p.refuse("token %q, of which the normalizer leaves nothing: the reference cuts the text everywhere", a.Content)
+			}
 			if other, twice := from[s]; twice && s != "" {
 				return p.refuse("tokens %q and %q, which normalize to the same text", other, a.Content)
 			}

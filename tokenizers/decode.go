@@ -21,6 +21,10 @@ func (t *Tokenizer) AppendDecode(dst []byte, ids []uint32, skipSpecial bool) []b
 		skip = flagHidden
 	}
 	if !t.dec.steady {
+		slow := flagAdded | skip
+		if len(t.dec.late) > 0 {
+			slow |= flagByte // these steps see the text of a run
+		}
 		s := t.stream(skipSpecial)
 		sc := t.pool.get()
 		defer t.pool.put(sc)
@@ -34,7 +38,7 @@ func (t *Tokenizer) AppendDecode(dst []byte, ids []uint32, skipSpecial bool) []b
 					part = part[:len(part)-1]
 				}
 				all, any, size := t.measure(part)
-				if all&flagWhole != 0 && any&(flagAdded|skip) == 0 && t.flag(part[len(part)-1])&flagByte == 0 {
+				if all&flagWhole != 0 && any&slow == 0 && t.flag(part[len(part)-1])&flagByte == 0 {
 					dst = t.copyTokens(dst, part, size)
 					ids = ids[len(part):]
 					continue

@@ -383,7 +383,11 @@ func (t *Tokenizer) texts(first bool) (*vocab.Table, error) {
 		}
 		t.flags[id] |= flagKnown
 		s := t.dec.spelled(token, first)
-		if x, ok := fallbackByte(s); ok && t.dec.fallback {
+		x, ok := fallbackByte(s)
+		if y, too := fallbackByte(t.dec.spelled(token, !first)); t.dec.fallback && (ok != too || x != y) {
+			return nil, part{path: "decoder", span: jsonr.Span{Offset: -1}}.fail(ErrUnsupported, "token %q is a byte only at the start or only after it", token)
+		}
+		if ok && t.dec.fallback {
 			t.flags[id] |= flagByte
 			s = string([]byte{x})
 			if i, ok := t.idAt[id]; ok {

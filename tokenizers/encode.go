@@ -356,11 +356,13 @@ func (sc *scratch) level(k int) *level {
 	return &sc.levels[k]
 }
 
-// cover records that an id represents the bytes [i, j) of x.
+// cover records that an id represents the bytes [i, j) of x. Bytes beyond x, which a prefix or suffix of words that is spelled in bytes
+// can have, are those at its end.
 func (sc *scratch) cover(x stretch, i, j int) {
 	if x.from == nil {
 		return
 	}
+	i, j = min(i, len(x.from)), min(j, len(x.from))
 	o := Offset{}
 	switch {
 	case i < j:

@@ -214,6 +214,9 @@ func (r replacement) apply(s string) string {
 	if r.x == nil {
 		return strings.ReplaceAll(s, r.literal, r.content)
 	}
+	if s == "" { // without matches, in the reference
+		return s
+	}
 	var b strings.Builder
 	at := 0
 	for i, j := range r.x.All(s) {

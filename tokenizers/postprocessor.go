@@ -53,7 +53,11 @@ func (t *Tokenizer) postProcessor(p part) error {
 	}
 	// A later frame is around an earlier one.
 	before, after := t.before, t.after
+	if t.framed && len(before)+len(after) > 0 {
+		return p.refuse("post-processor %q after a TemplateProcessing, whose tokens the reference passes on as texts of their own", kind)
+	}
 	t.before, t.after = nil, nil
+	t.framed = kind == "TemplateProcessing"
 	switch kind {
 	case "RobertaProcessing", "BertProcessing":
 		err = t.robertaProcessing(p)

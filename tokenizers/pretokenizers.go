@@ -5,6 +5,7 @@ package tokenizers
 import (
 	"unicode/utf8"
 
+	"github.com/weft-go/weft/tokenizers/internal/bytelevel"
 	"github.com/weft-go/weft/tokenizers/internal/jsonr"
 	"github.com/weft-go/weft/tokenizers/internal/normal"
 	"github.com/weft-go/weft/tokenizers/internal/pretok"
@@ -219,6 +220,9 @@ func (t *Tokenizer) metaspace(p part) error {
 		return err
 	}
 	t.steps = append(t.steps, step{rewrite: normal.Replace(" ", m.replacement)})
+	if _, ok := bytelevel.Decode(nil, []byte(m.replacement)); m.scheme != "never" && t.mapped >= 0 && !ok {
+		return p.refuse("Metaspace after ByteLevel, which writes %q, a character that represents no byte", m.replacement)
+	}
 	if m.scheme != "never" {
 		t.steps = append(t.steps, step{rewrite: normal.Prepend(m.replacement), unless: m.replacement, first: m.scheme == "first"})
 	}

@@ -30,6 +30,7 @@ type Tokenizer struct {
 	trunc   Truncation
 	pad     Padding
 	trims   []trimming // trimming of offsets
+	framed  bool       // the last processor is a TemplateProcessing
 
 	// Ids to text.
 	dec   decoder

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tokenizers
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/weft-go/weft/tokenizers/internal/bytelevel"
+)
+
+// foundTokenizer loads a tokenizer.json with BPE over a vocabulary, whose other parts are fields.
+func foundTokenizer(vocab []string, model map[string]any, fields string) (*Tokenizer, error) {
+	ids := map[string]int{}
+	for i, s := range vocab {
+		ids[s] = i
+	}
+	bpe := map[string]any{"type": "BPE", "vocab": ids, "merges": []string{}}
+	maps.Copy(bpe, model)
+	file := map[string]any{"model": bpe}
+	if err := json.Unmarshal([]byte("{"+fields+"}"), &file); err != nil {
+		return nil, err
+	}
+	data, err := json.Marshal(file)
+	if err != nil {
+		return nil, err
+	}
+	return Load(fstest.MapFS{tokenizerFile: {Data: data}}, nil)
+}
+
+// foundBytes are the characters of byte-level vocabularies, and the byte tokens of those with byte fallback.
+func foundBytes() (level, fallback []string) {
+	for b := range 256 {
+		level = append(level, string(bytelevel.Encode(nil, []byte{byte(b)})))
+		fallback = append(fallback, "<0x"+strings.ToUpper(strconv.FormatInt(int64(b)>>4, 16)+strconv.FormatInt(int64(b)&15, 16))+">")
+	}
+	return level, fallback
+}
+
+// TestFound has what random configurations beside the reference, tokenizers 0.23.3, have found, as small as it got: panics, and other ids
+// or texts.
+func TestFound(t *testing.T) {
+	level, fallback := foundBytes()
+	fallsBack := map[string]any{"byte_fallback": true}
+	letters := append([]string{"a"}, fallback...)
+	load := func(vocab []string, model map[string]any, fields string) *Tokenizer {
+		tok, err := foundTokenizer(vocab, model, fields)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tok
+	}
+
+	t.Run("ends of ids beyond the text", func(t *testing.T) {
+		tok := load(fallback, map[string]any{"byte_fallback": true, "end_of_word_suffix": "</w>"}, "")
+		var enc Encoding
+		if err := tok.Encode(&enc, []Segment{{Text: "d"}}, &EncodeOptions{Offsets: true}); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(enc.IDs, []uint32{'d', '<', '/', 'w', '>'}) || !slices.Equal(enc.Offsets, []Offset{{0, 1}, {1, 1}, {1, 1}, {1, 1}, {1, 1}}) {
+			t.Error(enc.IDs, enc.Offsets)
+		}
+	})
+	t.Run("steps after ByteFallback in a block of ids", func(t *testing.T) {
+		tok := load(letters, fallsBack, `"decoder":{"type":"Sequence","decoders":[{"type":"ByteFallback"},{"type":"Replace","pattern":{"String":"\n"},"content":" "},{"type":"Fuse"}]}`)
+		for n := range 130 {
+			ids := append(make([]uint32, n), 1+'\n', 0)
+			if got := string(tok.AppendDecode(nil, ids, false)); got != strings.Repeat("a", n)+" a" {
+				t.Fatalf("%d ids before: %q", n, got)
+			}
+		}
+	})
+	t.Run("a decoder's expression that matches nothing", func(t *testing.T) {
+		tok := load([]string{"a"}, nil, `"decoder":{"type":"Sequence","decoders":[{"type":"Replace","pattern":{"String":"a"},"content":""},{"type":"Replace","pattern":{"Regex":"$"},"content":"x"}]}`)
+		if got := tok.AppendDecode(nil, []uint32{0}, false); len(got) > 0 {
+			t.Errorf("%q", got)
+		}
+	})
+	for name, c := range map[string]struct {
+		vocab  []string
+		model  map[string]any
+		fields string
+	}{
+		"a word without a byte-level character": {level, nil, `"pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"ByteLevel","add_prefix_space":false,"use_regex":false},` +
+			`{"type":"Metaspace","replacement":"▁","prepend_scheme":"always"}]}`},
+		"a token that normalizes to nothing": {letters, nil, `"normalizer":{"type":"Strip","strip_left":true,"strip_right":true},"added_tokens":[{"id":300,"content":"\n","normalized":true}]`},
+		"a frame around a template": {letters, nil, `"added_tokens":[{"id":300,"content":"<s>","special":true,"normalized":false},{"id":301,"content":"</s>","special":true,"normalized":false}],` +
+			`"post_processor":{"type":"Sequence","processors":[{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"<s>","type_id":0}},{"Sequence":{"id":"A","type_id":0}}],"pair":[],` +
+			`"special_tokens":{"<s>":{"id":"<s>","ids":[300],"tokens":["<s>"]}}},{"type":"BertProcessing","sep":["</s>",301],"cls":["<s>",300]}]}`},
+		"bytes that only the first token is": {letters, fallsBack, `"decoder":{"type":"Sequence","decoders":[{"type":"WordPiece","prefix":"##","cleanup":false},{"type":"ByteFallback"}]}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := foundTokenizer(c.vocab, c.model, c.fields)
+			if !errors.Is(err, ErrUnsupported) {
+				t.Error(err)
+			}
+		})
+	}
+}
