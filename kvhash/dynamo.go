@@ -43,8 +43,8 @@ const (
 )
 
 // ObjectToken returns the token ID that Dynamo's router uses for every position of an object in a prompt for vLLM:
-// 1,000,000 plus the low 30 bits of the object's hash. The prompt is then hashed like text. Prompts from SGLang already
-// contain such IDs.
+// 1,000,000 plus the low 30 bits of the object's hash. The prompt is then hashed like text. Prompts of SGLang before 0.5.23
+// contain such IDs already.
 func ObjectToken(object uint64) uint32 { return 1_000_000 + uint32(object&(1<<30-1)) }
 
 // seed returns the seed of Dynamo's local hash, which depends on LoRA and namespace.

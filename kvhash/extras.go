@@ -5,7 +5,7 @@ package kvhash
 import "sort"
 
 // Extras are the inputs other than tokens that a prompt mixes into the hashes of single blocks. The schemes for SGLang
-// and TensorRT-LLM ignore them: in prompts for SGLang, objects are already tokens ([ObjectToken]). A key that belongs to
+// and TensorRT-LLM ignore them: in prompts of SGLang, objects are tokens already. A key that belongs to
 // block i alone, as in llm-d's index and in events, is an object at i*N of length N, N being the block size.
 type Extras struct {
 	// Objects are the images and other objects of the prompt. They must be in order of At, and none may end before the

@@ -720,8 +720,8 @@ func (c *compiled) compileTags(t *grammar.Tagged, around []marker) *tagSets {
 			end := []marker{{text: "]]>", role: roleSectionClose}}
 			s.section, s.values = set(end), set(pClose, cClose, cOpen, wClose, next, end)
 		}
-		s.following[closerOwn] = set(pOpen, cClose, wClose, cOpen, around)
-		s.following[closerCall] = set(wClose, cOpen, around)
+		s.following[closerOwn] = set(pOpen, cClose, wClose, cOpen, wOpen, around)
+		s.following[closerCall] = set(wClose, cOpen, wOpen, around)
 		s.following[closerBlock], s.following[closerBlock+1] = set(wOpen), set(cOpen)
 		s.following[closerSection], s.following[closerSection+1] = set(pClose), s.following[closerOwn]
 	}

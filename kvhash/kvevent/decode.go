@@ -437,19 +437,19 @@ func (d *Decoder) tokenList() (pairs, ok bool) {
 		return false, false
 	}
 	if v.n > 0 && r.peek() == arrayKind {
-		var last value
+		var last uint32
 		for range v.n {
 			if p := r.next(); p.kind != arrayKind || p.n != 2 {
 				return true, false
 			}
-			first := r.next()
-			last = r.next()
-			if !first.isToken() || !last.isToken() {
+			first, ok := r.next().token()
+			second, also := r.next().token()
+			if !ok || !also {
 				return true, false
 			}
-			d.tokens = append(d.tokens, uint32(first.num))
+			d.tokens, last = append(d.tokens, first), second
 		}
-		d.tokens = append(d.tokens, uint32(last.num))
+		d.tokens = append(d.tokens, last)
 		return true, true
 	}
 	var good bool

@@ -140,6 +140,16 @@ func wireCases() []wireCase {
 				e.LoRA, e.Namespace, e.RootNamespace = "ad", "ad", true
 				e.Objects = [][]uint64{{0x0123456789abcdef}, {xxh3.HashString("what"), xxh3.HashString("id")}}
 			})), kvevent.Tally{}},
+		{"map, an object in the tokens after a block", kvevent.VLLM, batch(mapped("extra_keys", a{a{a{"id", 4}}, a{a{"id", 0}}})),
+			of(stored(func(e *kvevent.Event) { e.Objects = [][]uint64{nil, {xxh3.HashString("id")}} })), kvevent.Tally{}},
+		{"map, values of 62 bits at the positions of an image", kvevent.VLLM, batch(mapped("token_ids", a{100, 101, uint64(23533869762612420), uint64(1115227388442326932), 104, 105, 106, 107})),
+			of(stored(func(e *kvevent.Event) {
+				e.TokenIDs = []uint32{100, 101, 23533869762612420>>32 ^ 23533869762612420&(1<<32-1), 1115227388442326932>>32 ^ 1115227388442326932&(1<<32-1), 104, 105, 106, 107}
+			})), kvevent.Tally{}},
+		{"map, pairs with such a value", kvevent.VLLM, batch(mapped("token_ids", a{a{100, uint64(1) << 32}, a{uint64(1) << 32, 102}, a{102, 103}, a{103, 104}}, "block_hashes", a{7})),
+			of(stored(func(e *kvevent.Event) {
+				e.BlockHashes, e.TokenIDs = []uint64{7}, []uint32{100, 1, 102, 103, 104}
+			})), kvevent.Tally{}},
 		{"map, salt that is the adapter's name", kvevent.VLLM, batch(mapped("lora_name", "ad", "extra_keys", a{a{"ad", "ad"}, a{"ad"}})),
 			of(stored(func(e *kvevent.Event) { e.LoRA, e.Namespace, e.RootNamespace = "ad", "ad", true })), kvevent.Tally{}},
 		{"map, digests of embeddings", kvevent.VLLM, batch(mapped("extra_keys", a{a{[]byte{1, 2}}, a{m{"type", "prompt_embeds", "hash", []byte{3}}}})),

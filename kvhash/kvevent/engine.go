@@ -650,12 +650,19 @@ func (d *Decoder) extraKeys(e *raw, ev *Event, blocks int) bool {
 			case i >= blocks:
 				r.rest(key)
 			case key.kind == arrayKind && key.n > 0:
-				if id := r.next(); id.kind == stringKind {
-					object(i, objectHash(ofAdapter(id.raw, ev.LoRA)))
-				} else {
+				id, beyond := r.next(), false
+				if id.kind != stringKind {
 					r.rest(id)
 				}
-				r.skipN(key.n - 1)
+				if key.n > 1 { // with lookahead, vLLM since 0.33 also has the objects in the tokens after the block
+					offset := r.next()
+					beyond = ev.BlockSize > 0 && offset.kind == intKind && !offset.neg && offset.num >= uint64(ev.BlockSize)
+					r.rest(offset)
+					r.skipN(key.n - 2)
+				}
+				if id.kind == stringKind && !beyond {
+					object(i, objectHash(ofAdapter(id.raw, ev.LoRA)))
+				}
 			case key.kind == mapKind:
 				if name, hash := d.typedKey(key.n, ev.LoRA); name != "" {
 					ev.Namespace = cmp.Or(ev.Namespace, name)

@@ -33,7 +33,11 @@ type value struct {
 	raw  []byte // of a string or of binary data, in the reader's buffer
 }
 
-func (v value) isToken() bool { return v.kind == intKind && !v.neg && v.num <= math.MaxUint32 }
+// token returns the value as a token ID. One of more than 32 bits is folded, its halves combined with xor: SGLang since 0.5.23 writes four
+// values of 62 bits, from the hash of an image, in turn at the positions of the image (schedule_batch.py). Folded, they still differ as images do.
+func (v value) token() (id uint32, ok bool) {
+	return uint32(v.num) ^ uint32(v.num>>32), v.kind == intKind && !v.neg
+}
 
 // float returns a number of any kind, or NaN if it is not a number.
 func (v value) float() float64 {
@@ -227,11 +231,11 @@ func (r *reader) tokens(dst []uint32, n int) ([]uint32, bool) {
 	for range n {
 		if len(buf)-pos < 5 {
 			r.pos = pos
-			v := r.next()
-			if !v.isToken() {
+			id, ok := r.next().token()
+			if !ok {
 				return dst, false
 			}
-			dst = append(dst, uint32(v.num))
+			dst = append(dst, id)
 			pos = r.pos
 			continue
 		}
@@ -247,11 +251,11 @@ func (r *reader) tokens(dst []uint32, n int) ([]uint32, bool) {
 			pos += 5
 		default:
 			r.pos = pos
-			v := r.next()
-			if !v.isToken() {
+			id, ok := r.next().token()
+			if !ok {
 				return dst, false
 			}
-			dst = append(dst, uint32(v.num))
+			dst = append(dst, id)
 			pos = r.pos
 		}
 	}

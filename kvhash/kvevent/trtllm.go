@@ -254,10 +254,11 @@ func (d *Decoder) trtTokens(first, block int, v value, extra bool) bool {
 			d.objectAt(first, block, objectHash(t.raw))
 			t = value{kind: intKind}
 		}
-		if !t.isToken() {
+		id, ok := t.token()
+		if !ok {
 			return false
 		}
-		d.tokens = append(d.tokens, uint32(t.num))
+		d.tokens = append(d.tokens, id)
 	}
 	return true
 }
