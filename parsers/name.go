@@ -67,12 +67,12 @@ func (p *tagged) callName() bool {
 	return true
 }
 
-// namePrefix reports whether the prefix of a name, or the part of it from a later < on, is at from. It continues at pos, after
+// namePrefix reports whether the prefix of a name, or the part of it from a later < or colon on, is at from. It continues at pos, after
 // lit bytes of the prefix.
 func (p *tagged) namePrefix(prefix string) scan.Prefix {
 	st := p.spacedPrefix(prefix)
 	for k := 0; st == scan.No; {
-		i := strings.IndexByte(prefix[min(k+1, len(prefix)):], '<')
+		i := strings.IndexAny(prefix[min(k+1, len(prefix)):], "<:")
 		if i < 0 {
 			break
 		}

@@ -20,8 +20,9 @@ import (
 //
 // It begins at the opening brace, optionally after white space, and is Done after the closing one.
 //
-// Nothing is escaped inside a string, so a quote ends it only if a comma, a closing brace or bracket, or the end of the
-// stream follows, at most 64 bytes of white space away; any other is data. So are closing markers and braces.
+// Nothing is escaped inside a string, so a quote ends it only if a comma, a closing brace or bracket, the end of the call or
+// of the stream follows, at most 64 bytes of white space away; any other is data. So are closing markers and braces. At the end of
+// the call the arguments are Bad, since a brace is missing.
 //
 // Besides what the chat templates write (macro format_argument), what models write instead is read:
 //
@@ -41,6 +42,8 @@ type Gemma struct {
 	// Quote encloses a string: <|"|> for Gemma 4, which is also what "" means, <escape> for FunctionGemma. It must not
 	// contain white space.
 	Quote string
+	// End is the marker that ends a call, or "". A decoder leaves it untaken.
+	End string
 }
 
 // NewDecoder implements [grammar.Codec].
@@ -49,7 +52,7 @@ func (g Gemma) NewDecoder() grammar.Decoder {
 	if quote == "" {
 		quote = `<|"|>`
 	}
-	d := &gemmaDecoder{quote: []byte(quote), special: specials(quote[0]), border: make([]int, len(quote)+1)}
+	d := &gemmaDecoder{quote: []byte(quote), mark: []byte(g.End), special: specials(quote[0]), border: make([]int, len(quote)+1)}
 	for m, b := 2, 0; m <= len(quote); m++ {
 		for b > 0 && quote[m-1] != quote[b] {
 			b = d.border[b]
@@ -84,6 +87,7 @@ const maxGap = 64
 // gemmaDecoder reads one byte after the other. len(held) <= maxHeld between calls, depth <= maxDepth.
 type gemmaDecoder struct {
 	quote   []byte
+	mark    []byte     // ends a call
 	special *[256]bool // bytes of a string that are not copied
 	border  []int      // by bytes matched: the longest shorter match that ends there, as in Knuth, Morris and Pratt
 	schema  *args.Schema
@@ -124,6 +128,17 @@ func (d *gemmaDecoder) Append(dst, src []byte, final bool) (out []byte, n int, s
 		case gemmaString:
 			dst, i = d.text(dst, src, i)
 		case gemmaClose:
+			if rest := src[i:]; !d.key && len(d.mark) > 0 && c == d.mark[0] {
+				if bytes.HasPrefix(rest, d.mark) {
+					dst = append(dst, '"')
+					d.end = grammar.Bad
+					break
+				}
+				if !final && bytes.HasPrefix(d.mark, rest) {
+					work.Add(i)
+					return dst, i, d.end
+				}
+			}
 			dst, i = d.confirm(dst, c, i)
 		case gemmaOpen:
 			n, again := d.open(src[i:])

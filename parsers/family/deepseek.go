@@ -91,7 +91,7 @@ func markup(name, word, space, calls string, also ...string) *grammar.Grammar {
 				Open: grammar.Lit(open+calls+">", opens...), Close: grammar.Lit(shut+calls+">", shuts...), Optional: true,
 			},
 			Open:  grammar.Lit(open + `invoke name="`),
-			Name:  &grammar.Name{Ends: []string{`">`, `"/>`}},
+			Name:  &grammar.Name{Ends: []string{`">`, `"/>`, `" >`, `" />`}},
 			Close: grammar.Lit(shut + "invoke>"),
 			Body: grammar.Body{Params: &grammar.Params{
 				Open: open + `parameter name="`, KeyEnd: `"`, Attr: "string", Value: ">", Close: shut + "parameter>",
@@ -131,13 +131,14 @@ func deepSeekV32() *grammar.Grammar {
 	return g
 }
 
-// deepSeekV4 returns the grammar of DeepSeek V4: deepseek_v3_2, in a block called tool_calls; V3.2's is read too.
+// deepSeekV4 returns the grammar of DeepSeek V4: deepseek_v3_2, in a block called tool_calls. V3.2's is read too, and toolcalls and tool, which
+// the model also writes.
 //
 // Sources: the encoding of deepseek-ai/DeepSeek-V4; the deepseek_v4 parsers of vLLM and Dynamo.
 //
 // Replay: as in V3.2, but everything where tools are declared: encoding/encoding_dsv4.py of deepseek-ai/DeepSeek-V4-Flash.
 func deepSeekV4() *grammar.Grammar {
-	g := dsml("deepseek_v4", "", "tool_calls", "function_calls")
+	g := dsml("deepseek_v4", "", "tool_calls", "function_calls", "toolcalls", "tool")
 	g.Aliases = []string{"deepseek_dsml"}
 	g.Replay = dsmlReplay()
 	return g

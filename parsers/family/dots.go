@@ -23,7 +23,7 @@ func dots() *grammar.Grammar {
 				Open: grammar.Tok("<dots_function_call>"), Close: grammar.Tok("</dots_function_call>"),
 			},
 			Open:  grammar.Lit("<invoke name="),
-			Name:  &grammar.Name{Ends: []string{">"}},
+			Name:  &grammar.Name{Ends: []string{">", "/>"}},
 			Close: grammar.Lit("</invoke>"),
 			Body: grammar.Body{
 				Params: &grammar.Params{Open: "<parameter name=", KeyEnd: ">", Close: "</parameter>"},

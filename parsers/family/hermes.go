@@ -25,7 +25,7 @@ import (
 func hermes() *grammar.Grammar {
 	return &grammar.Grammar{
 		Name:    "hermes",
-		Aliases: []string{"exaone4", "granite4", "reka_edge", "smollm3", "trinity"},
+		Aliases: []string{"exaone4", "granite4", "qwen3_json", "reka_edge", "smollm3", "trinity"},
 		Tagged: &grammar.Tagged{
 			Reasoning: think(),
 			Before:    "\n",

@@ -33,7 +33,7 @@ func miniMaxM2() *grammar.Grammar {
 				Open: grammar.Tok("<minimax:tool_call>"), Close: grammar.Tok("</minimax:tool_call>"), Optional: true,
 			},
 			Open:  grammar.Lit("<invoke name="),
-			Name:  &grammar.Name{Ends: []string{">"}},
+			Name:  &grammar.Name{Ends: []string{">", "/>"}},
 			Close: grammar.Lit("</invoke>"),
 			Body: grammar.Body{Params: &grammar.Params{
 				Open: "<parameter name=", KeyEnd: ">", Close: "</parameter>",

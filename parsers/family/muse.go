@@ -17,8 +17,8 @@ import (
 //
 // The prompt ends with <|start|>assistant. Inside a message that is not to a tool the atem tags are text.
 //
-// Sources: the response template of the Muse Glimmer checkpoints; the muse_glimmer parsers of vLLM and Dynamo, Ollama's
-// glimmer parser.
+// Sources: the response template of the Muse Glimmer checkpoints; the muse_glimmer parsers of vLLM, SGLang and Dynamo,
+// Ollama's glimmer parser.
 //
 // Replay: all of it, as Ollama's glimmer renderer writes past messages.
 func museGlimmer() *grammar.Grammar {
@@ -31,7 +31,7 @@ func museGlimmer() *grammar.Grammar {
 			Ends:      []grammar.Marker{grammar.Tok("<|eom|>"), grammar.Tok("<|eot|>")},
 			Recipient: "to=",
 			Reasoning: []string{"to=self"},
-			Text:      []string{"to=user", "to=assistant", "to=all"},
+			Text:      []string{"to=user", "to=commentary", "to=assistant", "to=all"},
 
 			Calls: &grammar.Tagged{
 				Wrapper: &grammar.Wrapper{

@@ -84,13 +84,13 @@ func mimo() *grammar.Grammar {
 	return g
 }
 
-// step35 returns the grammar of Step 3.5: qwen3_coder, with a template that prints a call right after the text.
+// step35 returns the grammar of Step 3.5 and Step 5: qwen3_coder, with a template that prints a call right after the text.
 //
-// Sources: the chat template of stepfun-ai/Step-3.5-Flash; vLLM's step3p5 parser.
+// Sources: the chat template of stepfun-ai/Step-3.5-Flash; the step3p5 and step5 parsers of vLLM.
 //
 // Replay: since the last user message; the chat template.
 func step35() *grammar.Grammar {
-	g := named(qwen3Coder(), "step3p5")
+	g := named(qwen3Coder(), "step3p5", "step5")
 	g.Tagged.Before = ""
 	g.Replay = replay.MustRule("since_user")
 	return g

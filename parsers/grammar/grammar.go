@@ -130,7 +130,7 @@ type Wrapper struct {
 
 // Name is a name that is between Open and the body.
 type Name struct {
-	// Prefix comes before the name and is not part of it. It may be missing, or what of it is before a <. White space may
+	// Prefix comes before the name and is not part of it. It may be missing, or what of it is before a < or colon. White space may
 	// come before each <.
 	Prefix string
 	// Ends are the strings that end the name. One that ends with "/>" ends the call too, which then has no arguments.
