@@ -34,9 +34,9 @@ func TestAppend(t *testing.T) {
 		want string
 	}{
 		{Model{ID: "m"}, OpenAI, `{"id":"m","object":"model","created":0,"owned_by":"weft"}`},
-		{Model{ID: "m"}, Anthropic, `{"type":"model","id":"m","display_name":"m","created_at":"1970-01-01T00:00:00Z"}`},
+		{Model{ID: "m"}, Anthropic, `{"type":"model","id":"m","display_name":"m","created_at":"1970-01-01T00:00:00Z","lifecycle":"active"}`},
 		{full, OpenAI, `{"id":"org/name","object":"model","created":1700000000,"owned_by":"org","display_name":"Name","root":"/models/x","parent":"base","max_model_len":200,"context_window":200,"max_input_tokens":150,"max_output_tokens":50}`},
-		{full, Anthropic, `{"type":"model","id":"org/name","display_name":"Name","created_at":"2023-11-14T22:13:20Z","max_input_tokens":150,"max_tokens":50,"capabilities":{"thinking": {}}}`},
+		{full, Anthropic, `{"type":"model","id":"org/name","display_name":"Name","created_at":"2023-11-14T22:13:20Z","lifecycle":"active","max_input_tokens":150,"max_tokens":50,"capabilities":{"thinking": {}}}`},
 		{full, Codex, `{"slug":"org/name","display_name":"Name","description":"A model.","default_reasoning_level":"low","supported_reasoning_levels":[{"effort":"low","description":"Quick"},{"effort":"high","description":""}],` +
 			`"shell_type":"unified_exec","visibility":"hide","supported_in_api":true,"priority":3,"availability_nux":null,"upgrade":null,"base_instructions":"Be short.","supports_reasoning_summaries":true,"supports_reasoning_summary_parameter":true,` +
 			`"support_verbosity":true,"default_verbosity":"low","apply_patch_tool_type":"freeform","truncation_policy":{"mode":"tokens","limit":9000},"supports_parallel_tool_calls":true,"context_window":150,"max_context_window":200,` +
@@ -44,8 +44,8 @@ func TestAppend(t *testing.T) {
 		{Model{ID: "m", BaseInstructions: "x"}, Codex, `{"slug":"m","display_name":"m","description":null,"supported_reasoning_levels":[],"shell_type":"default","visibility":"list","supported_in_api":true,"priority":0,` +
 			`"availability_nux":null,"upgrade":null,"base_instructions":"x","supports_reasoning_summaries":false,"support_verbosity":false,"default_verbosity":null,"apply_patch_tool_type":null,` +
 			`"truncation_policy":{"mode":"bytes","limit":10000},"supports_parallel_tool_calls":false,"experimental_supported_tools":[]}`},
-		{Model{ID: "a\"\xff", Created: -5, ContextWindow: 9, Capabilities: []byte("[")}, Anthropic, "{\"type\":\"model\",\"id\":\"a\\\"\uFFFD\",\"display_name\":\"a\\\"\uFFFD\",\"created_at\":\"1970-01-01T00:00:00Z\",\"max_input_tokens\":9}"},
-		{Model{ID: "m", Created: 1 << 60}, Anthropic, `{"type":"model","id":"m","display_name":"m","created_at":"9999-12-31T23:59:59Z"}`},
+		{Model{ID: "a\"\xff", Created: -5, ContextWindow: 9, Capabilities: []byte("[")}, Anthropic, "{\"type\":\"model\",\"id\":\"a\\\"\uFFFD\",\"display_name\":\"a\\\"\uFFFD\",\"created_at\":\"1970-01-01T00:00:00Z\",\"lifecycle\":\"active\",\"max_input_tokens\":9}"},
+		{Model{ID: "m", Created: 1 << 60}, Anthropic, `{"type":"model","id":"m","display_name":"m","created_at":"9999-12-31T23:59:59Z","lifecycle":"active"}`},
 	} {
 		require.Equal(t, "x"+c.want, string(AppendModel([]byte("x"), &c.m, c.s)))
 	}
@@ -55,7 +55,7 @@ func TestAppend(t *testing.T) {
 	require.Equal(t, `{"models":[]}`, string(AppendList(nil, nil, Codex)))
 	require.Equal(t, `{"object":"list","data":[{"id":"b","object":"model","created":0,"owned_by":"weft"},{"id":"a","object":"model","created":0,"owned_by":"weft"}]}`,
 		string(AppendList(nil, list, OpenAI)))
-	require.Equal(t, `{"data":[{"type":"model","id":"b","display_name":"b","created_at":"1970-01-01T00:00:00Z"},{"type":"model","id":"a","display_name":"a","created_at":"1970-01-01T00:00:00Z"}],"has_more":false,"first_id":"b","last_id":"a"}`,
+	require.Equal(t, `{"data":[{"type":"model","id":"b","display_name":"b","created_at":"1970-01-01T00:00:00Z","lifecycle":"active"},{"type":"model","id":"a","display_name":"a","created_at":"1970-01-01T00:00:00Z","lifecycle":"active"}],"has_more":false,"first_id":"b","last_id":"a"}`,
 		string(AppendList(nil, list, Anthropic)))
 	require.Equal(t, `{"object":"list","data":[]}`, string(AppendList(nil, nil, OpenAI)))
 	require.Equal(t, `{"data":[],"has_more":false,"first_id":null,"last_id":null}`, string(AppendList(nil, nil, Anthropic)))
@@ -110,7 +110,7 @@ func TestParseList(t *testing.T) {
 			[]Model{{ID: "org/name", Created: 1700000000, OwnedBy: "vllm", Root: "org/name", ContextWindow: 32768}},
 		},
 		"Anthropic": {
-			`{"data":[{"type":"model","id":"c","display_name":"C","created_at":"2025-02-19T00:00:00Z","max_input_tokens":5,"max_tokens":3,"capabilities":{"batch":{"supported":true}}}],"has_more":false,"first_id":"c","last_id":"c"}`,
+			`{"data":[{"type":"model","id":"c","display_name":"C","created_at":"2025-02-19T00:00:00Z","lifecycle":"active","max_input_tokens":5,"max_tokens":3,"capabilities":{"batch":{"supported":true}}}],"has_more":false,"first_id":"c","last_id":"c"}`,
 			[]Model{{ID: "c", DisplayName: "C", Created: 1739923200, MaxInputTokens: 5, MaxOutputTokens: 3, Capabilities: []byte(`{"batch":{"supported":true}}`)}},
 		},
 		"Dynamo, OpenRouter, odd types": {
@@ -238,7 +238,7 @@ func TestDrawn(t *testing.T) {
 }
 
 func FuzzParseList(f *testing.F) {
-	f.Add([]byte(`{"data":[{"id":"a","created":1,"capabilities":{},"created_at":"2025-02-19T00:00:00Z"}]}`))
+	f.Add([]byte(`{"data":[{"id":"a","created":1,"capabilities":{},"created_at":"2025-02-19T00:00:00Z","lifecycle":"active"}]}`))
 	f.Add([]byte(`{"models":[{"slug":"a","supported_reasoning_levels":[{"effort":"low"}],"truncation_policy":{"mode":"tokens","limit":9},"input_modalities":["text"]}]}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		list, err := ParseList(body)

@@ -16,7 +16,7 @@ func ExampleAppendList() {
 	fmt.Println(string(catalog.AppendList(nil, list, catalog.Anthropic)))
 	// Output:
 	// {"object":"list","data":[{"id":"qwen/qwen3","object":"model","created":1700000000,"owned_by":"qwen"}]}
-	// {"data":[{"type":"model","id":"qwen/qwen3","display_name":"qwen/qwen3","created_at":"2023-11-14T22:13:20Z"}],"has_more":false,"first_id":"qwen/qwen3","last_id":"qwen/qwen3"}
+	// {"data":[{"type":"model","id":"qwen/qwen3","display_name":"qwen/qwen3","created_at":"2023-11-14T22:13:20Z","lifecycle":"active"}],"has_more":false,"first_id":"qwen/qwen3","last_id":"qwen/qwen3"}
 }
 
 func ExampleNew() {
@@ -32,14 +32,14 @@ func ExampleNew() {
 	fmt.Println(string(catalog.AppendModel(nil, m, catalog.Anthropic)))
 	// Output:
 	// claude-qwen3 qwen/qwen3 131072
-	// {"type":"model","id":"claude-qwen3","display_name":"Qwen 3","created_at":"1970-01-01T00:00:00Z","max_input_tokens":131072}
+	// {"type":"model","id":"claude-qwen3","display_name":"Qwen 3","created_at":"1970-01-01T00:00:00Z","lifecycle":"active","max_input_tokens":131072}
 }
 
 func ExampleAppendPage() {
 	query, _ := url.ParseQuery("limit=1&after_id=a")
 	body, _ := catalog.AppendPage(nil, []catalog.Model{{ID: "a"}, {ID: "b"}, {ID: "c"}}, query.Get)
 	fmt.Println(string(body))
-	// Output: {"data":[{"type":"model","id":"b","display_name":"b","created_at":"1970-01-01T00:00:00Z"}],"has_more":true,"first_id":"b","last_id":"b"}
+	// Output: {"data":[{"type":"model","id":"b","display_name":"b","created_at":"1970-01-01T00:00:00Z","lifecycle":"active"}],"has_more":true,"first_id":"b","last_id":"b"}
 }
 
 func ExamplePathID() {

@@ -106,7 +106,7 @@ func appendAnthropic(dst []byte, m *Model) []byte {
 	dst = appendString(dst, `,"display_name":`, cmp.Or(m.DisplayName, m.ID))
 	dst = append(dst, `,"created_at":"`...)
 	dst = time.Unix(min(max(0, m.Created), maxCreated), 0).UTC().AppendFormat(dst, time.RFC3339)
-	dst = append(dst, '"')
+	dst = append(dst, `","lifecycle":"active"`...)
 	dst = appendCount(dst, `,"max_input_tokens":`, cmp.Or(m.MaxInputTokens, m.ContextWindow))
 	dst = appendCount(dst, `,"max_tokens":`, m.MaxOutputTokens)
 	if jsonw.IsObject(m.Capabilities) {

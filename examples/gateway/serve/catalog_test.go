@@ -46,7 +46,7 @@ func TestModelLists(t *testing.T) {
 			`,"experimental_supported_tools":[],"input_modalities":["text"]}`
 	}
 	entry := func(id, name, window string) string {
-		return `{"type":"model","id":"` + id + `","display_name":"` + name + `","created_at":"1970-01-01T00:00:00Z","max_input_tokens":` + window + `,"max_tokens":40}`
+		return `{"type":"model","id":"` + id + `","display_name":"` + name + `","created_at":"1970-01-01T00:00:00Z","lifecycle":"active","max_input_tokens":` + window + `,"max_tokens":40}`
 	}
 	for _, tt := range []struct {
 		path    string

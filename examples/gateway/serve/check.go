@@ -251,7 +251,7 @@ func stateless(r *block.Request, joined bool) error {
 		}
 		if b := &t.Blocks[0]; b.Type == "item_reference" || b.Type == "" {
 			return &apierr.Error{Why: event.NotFound, Code: "item_not_found", Param: b.At.Path(),
-				Message: "Item with id '" + b.ID + "' not found. This server keeps no items: set store to false, so that the client sends them whole."}
+				Message: "Item with id '" + b.ID + "' not found: no response that this server stores has it; set store to false, so that the client sends items whole."}
 		}
 	}
 	return nil

@@ -24,7 +24,7 @@ import (
 
 // This file stores responses of the Responses API, so that a client can send previous_response_id and what is new:
 //
-//	join        completes the input of a request
+//	join        completes the input of a request: what came before, and items to which it refers
 //	keep        stores a response, with the input that led to it
 //	stored      returns or deletes a response
 //	inputItems  lists the input of a response
@@ -36,10 +36,11 @@ type Store struct {
 	limit  int64 // bytes
 	bytes  int64
 	byID   map[storeKey]*list.Element
-	recent list.List // of *stored, most recent first
+	byItem map[storeKey]*list.Element // by the IDs of output items
+	recent list.List                  // of *stored, most recent first
 }
 
-// A storeKey identifies a response. One client never gets the response of another. A key of the next configuration with
+// A storeKey identifies a response, or an item of one. One client never gets the response of another. A key of the next configuration with
 // the same secret is the same client.
 type storeKey struct {
 	tenant string
@@ -53,10 +54,41 @@ type stored struct {
 	key      storeKey
 	input    []byte // all input that led to it: JSON objects with commas between them
 	response []byte
+	items    []storeKey // of its output
+}
+
+// newStored returns a response to store. It takes ownership of the slices.
+func newStored(k storeKey, input, response []byte) *stored {
+	one := &stored{key: k, input: input, response: response}
+	for _, item := range one.output() {
+		if id := itemID(item); id != "" {
+			k.id = id
+			one.items = append(one.items, k)
+		}
+	}
+	return one
+}
+
+// output returns the output items.
+func (s *stored) output() []json.RawMessage {
+	var response struct{ Output []json.RawMessage }
+	if json.Unmarshal(s.response, &response) != nil {
+		return nil
+	}
+	return response.Output
+}
+
+// itemID returns the ID of an item, or "".
+func itemID(item json.RawMessage) string {
+	var head struct{ ID string }
+	if json.Unmarshal(item, &head) != nil {
+		return ""
+	}
+	return head.ID
 }
 
 // size returns the memory of an entry, in bytes.
-func (s *stored) size() int64 { return int64(len(s.input)+len(s.response)) + 512 }
+func (s *stored) size() int64 { return int64(len(s.input)+len(s.response)+256*len(s.items)) + 512 }
 
 // Resize sets the limit, in bytes.
 func (s *Store) Resize(limit int64) {
@@ -75,6 +107,11 @@ func (s *Store) shrink() {
 func (s *Store) remove(e *list.Element) {
 	old := s.recent.Remove(e).(*stored)
 	delete(s.byID, old.key)
+	for _, k := range old.items {
+		if s.byItem[k] == e {
+			delete(s.byItem, k)
+		}
+	}
 	s.bytes -= old.size()
 }
 
@@ -90,14 +127,37 @@ func (s *Store) get(k storeKey) *stored {
 	return e.Value.(*stored)
 }
 
-// put stores a response, whose slices it takes ownership of.
+// item returns an item of the output of a response, or nil.
+func (s *Store) item(k storeKey) json.RawMessage {
+	s.mu.Lock()
+	e, ok := s.byItem[k]
+	if !ok {
+		s.mu.Unlock()
+		return nil
+	}
+	s.recent.MoveToFront(e)
+	one := e.Value.(*stored)
+	s.mu.Unlock()
+	for _, item := range one.output() {
+		if itemID(item) == k.id {
+			return item
+		}
+	}
+	return nil
+}
+
+// put stores a response.
 func (s *Store) put(one *stored) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.byID == nil {
-		s.byID = make(map[storeKey]*list.Element)
+		s.byID, s.byItem = make(map[storeKey]*list.Element), make(map[storeKey]*list.Element)
 	}
-	s.byID[one.key] = s.recent.PushFront(one)
+	e := s.recent.PushFront(one)
+	s.byID[one.key] = e
+	for _, k := range one.items {
+		s.byItem[k] = e
+	}
 	s.bytes += one.size()
 	s.shrink()
 }
@@ -135,6 +195,51 @@ func (c *call) past(id string) (one *stored) {
 	return one
 }
 
+// item returns an output item of a response that the request may continue, or nil.
+func (c *call) item(id string) (item json.RawMessage) {
+	k := c.storeKey(id)
+	if c.lane != nil {
+		k.socket = c.lane.socket
+		item = c.g.recent.item(k)
+		k.socket = nil
+	}
+	if item == nil && c.g.opt.Store != nil {
+		item = c.g.opt.Store.item(k)
+	}
+	return item
+}
+
+// resolve returns items, JSON objects with commas between them, in which the references to items of stored responses are those items. It
+// reports whether there were any. References to others remain.
+func (c *call) resolve(items []byte) (whole []byte, some bool) {
+	var list []json.RawMessage
+	if !bytes.Contains(items, []byte(`"id"`)) || json.Unmarshal(slices.Concat([]byte{'['}, items, []byte{']'}), &list) != nil {
+		return items, false
+	}
+	for i := range list {
+		var ref struct {
+			Type, Role *string
+			ID         string
+		}
+		if json.Unmarshal(list[i], &ref) != nil || ref.ID == "" || ref.Role != nil || ref.Type != nil && *ref.Type != "item_reference" {
+			continue
+		}
+		if item := c.item(ref.ID); item != nil {
+			list[i], some = item, true
+		}
+	}
+	if !some {
+		return items, false
+	}
+	for i, item := range list {
+		if i > 0 {
+			whole = append(whole, ',')
+		}
+		whole = append(whole, item...)
+	}
+	return whole, true
+}
+
 // join returns the body with the whole conversation as its input, and notes the input for keep. It removes what only
 // messages over WebSocket have, and sets store where that is the default. Errors have positions in the client's body.
 func (c *call) join(body []byte) ([]byte, error) {
@@ -145,7 +250,7 @@ func (c *call) join(body []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	input := itemsOf(r.Field("input"))
+	input, resolved := c.resolve(itemsOf(r.Field("input")))
 	previous, _ := responses.Thread(r)
 	if c.joined = previous != ""; c.joined {
 		past := c.past(previous)
@@ -158,6 +263,8 @@ func (c *call) join(body []byte) ([]byte, error) {
 			return nil, err
 		}
 		input = joinItems(past.input, itemsOf(response.Output), input)
+	}
+	if c.joined || resolved {
 		if err := c.memory.add(int64(len(input)) * perByte); err != nil {
 			return nil, err
 		}
@@ -167,7 +274,7 @@ func (c *call) join(body []byte) ([]byte, error) {
 		c.input = bytes.Clone(input)
 	}
 	changed := make(map[string][]byte) // nil removes a field
-	if c.joined {
+	if c.joined || resolved {
 		changed["input"] = slices.Concat([]byte{'['}, input, []byte{']'})
 	}
 	if c.lane != nil {
@@ -268,12 +375,12 @@ func (c *call) keep(data []byte) {
 	}
 	k, response := c.storeKey(head.ID), bytes.Clone(response)
 	if c.stored {
-		c.g.opt.Store.put(&stored{k, c.input, response})
+		c.g.opt.Store.put(newStored(k, c.input, response))
 	}
 	if c.lane != nil {
 		c.g.recent.drop(c.lane.last)
 		k.socket = c.lane.socket
-		c.g.recent.put(&stored{k, c.input, response})
+		c.g.recent.put(newStored(k, c.input, response))
 		c.lane.last = k
 	}
 }
@@ -324,7 +431,7 @@ func (g *Gateway) inputItems(w http.ResponseWriter, r *http.Request) {
 	writeBody(w, page)
 }
 
-// page returns a page of the input. Items without an id get one.
+// page returns a page of the input. Items without an id get one, and those of which the API has a status are completed.
 func (s *stored) page(query func(string) string) ([]byte, error) {
 	var items []map[string]json.RawMessage
 	if err := json.Unmarshal(slices.Concat([]byte{'['}, s.input, []byte{']'}), &items); err != nil {
@@ -342,6 +449,11 @@ func (s *stored) page(query func(string) string) ([]byte, error) {
 		}
 		if item["type"] == nil {
 			item["type"] = json.RawMessage(`"message"`)
+		}
+		switch kind := string(item["type"]); {
+		case item["status"] != nil:
+		case kind == `"function_call"`, kind == `"function_call_output"`, kind == `"message"` && string(item["role"]) == `"assistant"`:
+			item["status"] = json.RawMessage(`"completed"`)
 		}
 		if text := item["content"]; len(text) > 0 && text[0] == '"' {
 			form := `[{"type":"input_text","text":%s}]`

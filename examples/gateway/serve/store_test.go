@@ -28,7 +28,7 @@ func storeOf(limit int64) *serve.Store {
 // that other clients cannot name it, and that memory is limited.
 func TestStore(t *testing.T) {
 	r := start(t, 1, say("<think>\nhm\n</think>\n\nLooking.\n<tool_call>\n{\"name\": \"read\", \"arguments\": {\"path\": \"a.go\"}}\n</tool_call>"), func(o *serve.Options) {
-		o.Store = storeOf(8 << 10)
+		o.Store = storeOf(16 << 10)
 		o.Keys = []serve.Key{{Secret: "one", Tenant: "a"}, {Secret: "two", Tenant: "a"}}
 	})
 	const tools = `"tools":[{"type":"function","name":"read","parameters":{"type":"object","properties":{"path":{"type":"string"}}}}]`
@@ -81,6 +81,19 @@ func TestStore(t *testing.T) {
 			require.Equal(t, 200, status, text)
 			require.Equal(t, r.prompts[len(r.prompts)-1].Text, joined)
 
+			refs := `[{"role":"user","content":"Read a.go."}`
+			for i, o := range first.Output {
+				var item struct{ ID string }
+				require.NoError(t, json.Unmarshal(o, &item))
+				refs += fmt.Sprintf([]string{`,{"type":"item_reference","id":%q}`, `,{"id":%q}`}[i%2], item.ID)
+			}
+			status, _, text = ask("one", `"store":false,"input":`+refs+","+result+`]`)
+			require.Equal(t, 200, status, text)
+			require.Equal(t, joined, r.prompts[len(r.prompts)-1].Text, "references to items")
+			status, _, text = ask("two", `"input":`+refs+","+result+`]`)
+			apiCases[1].wantError(t, status, text, 404, "invalid_request_error", "not found")
+			require.Contains(t, text, "item_not_found")
+
 			status, _, text = ask("one", fmt.Sprintf(`"previous_response_id":%q,"input":"And now?"`, second.ID))
 			require.Equal(t, 200, status, text)
 			require.Contains(t, r.prompts[len(r.prompts)-1].Text, "package a")
@@ -97,7 +110,7 @@ func TestStore(t *testing.T) {
 	}
 	_, _, text := ask("one", `"input":"x"`)
 	first := decode(text, false)
-	for range 8 {
+	for range 16 {
 		ask("one", `"input":"`+strings.Repeat("word ", 200)+`"`)
 	}
 	status, _, text := ask("one", fmt.Sprintf(`"previous_response_id":%q,"input":"x"`, first.ID))
@@ -171,7 +184,7 @@ func TestStored(t *testing.T) {
 	require.Equal(t, text, got)
 	type page struct {
 		Data []struct {
-			ID, Type, Role string
+			ID, Type, Role, Status string
 			Content        []struct{ Type, Text string }
 		}
 		First string `json:"first_id"`
@@ -187,6 +200,12 @@ func TestStored(t *testing.T) {
 	}
 	all := list("")
 	require.Len(t, all.Data, 3)
+	require.Equal(t, "completed", all.Data[1].Status)
+	tools, _ := ask(`{"model":"m","input":[{"role":"user","content":"a"},{"role":"assistant","content":"b"},{"type":"function_call","call_id":"c","name":"f","arguments":"{}"},` +
+		`{"type":"function_call_output","call_id":"c","output":"d"}]}`)
+	status, got = do("GET", "one", tools+"/input_items")
+	require.Equal(t, 200, status)
+	require.Equal(t, 3, strings.Count(got, `"status":"completed"`), got)
 	require.False(t, all.More)
 	for i, want := range []string{"input_text b", "output_text Hello.", "input_text a"} {
 		item := all.Data[i]

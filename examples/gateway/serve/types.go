@@ -20,9 +20,9 @@ type fieldType struct {
 var (
 	aString     = fieldType{"a string", func(raw []byte) bool { return raw[0] == '"' }}
 	aBoolean    = fieldType{"true or false", func(raw []byte) bool { return raw[0] == 't' || raw[0] == 'f' }}
+	aNumber     = fieldType{"a number", func(raw []byte) bool { return raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9' }}
 	anObject    = fieldType{"an object", func(raw []byte) bool { return raw[0] == '{' }}
 	aStringList = fieldType{"a list of strings", func(raw []byte) bool { return raw[0] == '[' && onlyStrings(raw) }}
-	stopList    = fieldType{"a string or a list of strings", func(raw []byte) bool { return aString.has(raw) || aStringList.has(raw) }}
 	aStringMap  = fieldType{"an object of strings", func(raw []byte) bool { return raw[0] == '{' && onlyStrings(raw) }}
 )
 
@@ -53,12 +53,12 @@ var stateTypes = map[block.API]map[string]fieldType{
 // ignored if they are of another type. Endpoints of the client's API check them themselves.
 var otherTypes = map[block.API]map[string]fieldType{
 	block.Chat:        {"user": aString, "logit_bias": anObject},
-	block.Completions: {"user": aString, "logit_bias": anObject},
+	block.Completions: {"user": aString, "logit_bias": anObject, "echo": aBoolean},
 	block.Responses: {
 		"include": aStringList, "metadata": aStringMap, "prompt_cache_key": aString, "prompt_cache_retention": aString,
-		"safety_identifier": aString, "service_tier": aString, "user": aString,
+		"safety_identifier": aString, "service_tier": aString, "user": aString, "truncation": aString, "max_tool_calls": aNumber,
 	},
-	block.Messages: {"metadata": anObject, "stop_sequences": stopList},
+	block.Messages: {"metadata": anObject},
 }
 
 // socketTypes lists the types of fields that only messages over WebSocket have.

@@ -194,10 +194,8 @@ func appendUsage(dst []byte, u *event.Tokens) []byte {
 	dst = strconv.AppendInt(dst, u.Prompt, 10)
 	dst = append(dst, `,"input_tokens_details":{"cached_tokens":`...)
 	dst = strconv.AppendInt(dst, min(u.Cached, u.Prompt), 10)
-	if u.CacheWrite > 0 {
-		dst = append(dst, `,"cache_write_tokens":`...)
-		dst = strconv.AppendInt(dst, u.CacheWrite, 10)
-	}
+	dst = append(dst, `,"cache_write_tokens":`...)
+	dst = strconv.AppendInt(dst, u.CacheWrite, 10)
 	dst = append(dst, `},"output_tokens":`...)
 	dst = strconv.AppendInt(dst, u.Output, 10)
 	dst = append(dst, `,"output_tokens_details":{"reasoning_tokens":`...)
