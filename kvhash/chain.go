@@ -165,8 +165,8 @@ func roomy[T any](list []T) []T {
 }
 
 // Truncate keeps the first n blocks and drops the rest and the tail, for a prompt whose end was replaced. It hashes
-// nothing and keeps the chain's memory. With the variant eagle, the last block's hash also covers the token after it: append that
-// token again, or truncate one more block. Truncate panics if n is negative or greater than the number of blocks.
+// nothing and keeps the chain's memory. With the variants eagle and lookahead, the last block's hash also covers tokens after it: append
+// them again, or truncate one more block. Truncate panics if n is negative or greater than the number of blocks.
 func (c *Chain) Truncate(n int) {
 	if n < 0 || n > len(c.seq) {
 		panic("kvhash: Truncate beyond the chain")

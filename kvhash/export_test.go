@@ -7,13 +7,13 @@ import "unique"
 // AppendVLLM appends the CBOR of a first block with any parent.
 func AppendVLLM(dst, parent []byte, tokens []uint32, lora, salt string) []byte {
 	v := settings{lora: lora, namespace: salt}
-	return v.append(dst, pairs, parent, tokens, 0, nil, nil)
+	return v.append(dst, pairs, parent, tokens, nil, 0, nil, nil)
 }
 
 // AppendVLLMBlock appends the CBOR of a first block that begins at token start.
 func AppendVLLMBlock(s Scheme, tokens []uint32, objects []Object, start int, embed []byte) []byte {
 	v := s.more.Value()
-	return v.append(nil, s.mode, v.root[:v.rootLen], tokens, start, objects, embed)
+	return v.append(nil, s.mode, v.root[:v.rootLen], tokens, nil, start, objects, embed)
 }
 
 // WithSaltID returns TensorRT-LLM's scheme with the ID of a salt.

@@ -21,7 +21,7 @@ import (
 type Scheme struct {
 	// Three words, so that copying a Scheme is cheap when single blocks of events are hashed.
 	mode mode
-	salt uint64 // Dynamo: added to dynamoSeed; llm-d: hash of the seed
+	salt uint64 // Dynamo: added to dynamoSeed; llm-d: hash of the seed; vLLM with eagle: the tokens after a block in its hash
 	more unique.Handle[settings]
 }
 
@@ -54,14 +54,14 @@ const (
 )
 
 const (
-	eagle     mode = 1 << (8 + iota)
-	universal      // Dynamo: frames of 13 bytes
-	bare           // vLLM: object keys without offsets
-	pairs          // vLLM: keys without tags
-	blake          // TensorRT-LLM: salt ids by BLAKE3
-	withTask       // TensorRT-LLM
-	withSalt       // TensorRT-LLM; SGLang: settings.root
-	after          // the first block has a parent
+	eagle     mode = 1 << (8 + iota) // the hash of a block covers tokens after it
+	universal                        // Dynamo: frames of 13 bytes
+	bare                             // vLLM: object keys without offsets
+	pairs                            // vLLM: keys without tags
+	blake                            // TensorRT-LLM: salt ids by BLAKE3
+	withTask                         // TensorRT-LLM
+	withSalt                         // TensorRT-LLM; SGLang: settings.root
+	after                            // the first block has a parent
 )
 
 func (m mode) kind() mode      { return m & kindMask }
@@ -87,8 +87,8 @@ var kinds = [...]struct {
 var variants = map[mode]map[string]mode{
 	dynamo:        {"universal": universal, "eagle": eagle},
 	sglang:        {"eagle": eagle},
-	vllmSHA256:    {"pairs": pairs, "bare": pairs | bare},
-	vllmXXHash:    {"pairs": pairs, "bare": pairs | bare},
+	vllmSHA256:    {"pairs": pairs, "bare": pairs | bare, "lookahead": eagle},
+	vllmXXHash:    {"pairs": pairs, "bare": pairs | bare, "lookahead": eagle},
 	trtllm:        {"blake3": blake},
 	trtllmV2:      {"blake3": blake},
 	trtllmV2Short: {"blake3": blake},
@@ -120,6 +120,8 @@ type Options struct {
 	//	           "eagle": a block with the token after it, for engines that decode with EAGLE
 	//	sglang     "eagle": pairs of adjacent tokens (bigrams), with EAGLE
 	//	vLLM       "": each key is tagged with its source, since 0.32
+	//	           "lookahead": a block with the token after it, with EAGLE, EAGLE3 or MTP since 0.33, unless it runs with a KV
+	//	           connector or disable_lookahead_block_hashes; "lookahead=N": with N tokens, for MTP of N modules
 	//	           "pairs": keys without tags, objects with offsets, before 0.32
 	//	           "bare": keys without tags, objects without offsets, in 2025 and early 2026
 	//	trtllm...  "": the ID of a salt is derived with SHA-256
@@ -189,7 +191,17 @@ func Lookup(name string, o *Options) (Scheme, error) {
 	bad := func(option, why string) (Scheme, error) {
 		return Scheme{}, &OptionError{scheme: name, Option: option, Why: why}
 	}
-	variant, ok := variants[kind][o.Variant]
+	form := o.Variant
+	if n, many := strings.CutPrefix(form, "lookahead="); many && vllm {
+		after, err := strconv.ParseUint(n, 10, 8)
+		if err != nil || after == 0 {
+			return bad("Variant", "has no number of tokens from 1 to 255 after lookahead=")
+		}
+		form, s.salt = "lookahead", after
+	} else if form == "lookahead" {
+		s.salt = 1
+	}
+	variant, ok := variants[kind][form]
 	if !ok && o.Variant != "" {
 		return bad("Variant", fmt.Sprintf("is unknown: %q; known are %q", o.Variant, slices.Sorted(maps.Keys(variants[kind]))))
 	}
@@ -344,12 +356,16 @@ func (s Scheme) Event(digest []byte) uint64 {
 	return binary.BigEndian.Uint64(digest[s.DigestLen()-8:])
 }
 
-// Window returns the number of tokens that the hash of a block of the given size covers: block, or one more with EAGLE.
+// Window returns the number of tokens that the hash of a block of the given size covers: block, or one more with EAGLE, or as many more
+// as vLLM's lookahead has.
 func (s Scheme) Window(block int) int {
-	if s.mode.has(eagle) {
-		return max(block, block+1) // no overflow
+	switch {
+	case !s.mode.has(eagle):
+		return block
+	case s.mode.kind() == vllmSHA256 || s.mode.kind() == vllmXXHash:
+		return max(block, block+int(s.salt)) // no overflow
 	}
-	return block
+	return max(block, block+1)
 }
 
 // AppendBlocks appends the hash of every complete block of tokens to dst and returns it. tokens begins at the start of
@@ -439,14 +455,14 @@ func (s *Scheme) next(buf []byte, digest *[32]byte, i int, window []uint32, bloc
 	var objects []Object
 	var embed []byte
 	if x != nil {
-		objects, obj = x.within(obj, i*block, block)
+		objects, obj = x.within(obj, i*block, len(window))
 		if i < len(x.Embeds) {
 			embed = x.Embeds[i]
 		}
 	}
 	switch s.mode.kind() {
 	case vllmSHA256, vllmXXHash:
-		buf = s.hashVLLM(buf, digest, i, window, i*block, objects, embed)
+		buf = s.hashVLLM(buf, digest, i, window, block, objects, embed)
 	case sglang:
 		buf = s.sglang(buf, digest, i, window)
 	case llmd:

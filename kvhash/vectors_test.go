@@ -276,7 +276,8 @@ func TestLookup(t *testing.T) {
 		{scheme: "trtllm", option: "LoRA", why: "decimal", o: kvhash.Options{LoRA: "-1"}},
 		{scheme: "dynamo", option: "Seed", why: "decimal", o: kvhash.Options{Seed: "0x1"}},
 		{scheme: "dynamo", option: "Variant", why: `is unknown: "bare"; known are ["eagle" "universal"]`, o: kvhash.Options{Variant: "bare"}},
-		{scheme: "vllm_sha256_cbor", option: "Variant", why: `known are ["bare" "pairs"]`, o: kvhash.Options{Variant: "universal"}},
+		{scheme: "vllm_sha256_cbor", option: "Variant", why: `known are ["bare" "lookahead" "pairs"]`, o: kvhash.Options{Variant: "universal"}},
+		{scheme: "vllm_xxhash_cbor", option: "Variant", why: "from 1 to 255", o: kvhash.Options{Seed: "0", Variant: "lookahead=0"}},
 		{scheme: "vllm_sha256_cbor", option: "LoRA", why: "want name=path", o: kvhash.Options{LoRA: "a"}},
 		{scheme: "trtllm_v2_sha256", option: "LoRA", why: "decimal", o: kvhash.Options{LoRA: "a"}},
 		{scheme: "dynamo", option: "Model", why: "does not enter", o: kvhash.Options{Model: "m"}},
@@ -408,3 +409,45 @@ func TestAfter(t *testing.T) {
 
 // digestsOf returns a digest of the right length.
 func digestsOf(s kvhash.Scheme) []byte { return make([]byte, s.DigestLen()) }
+
+// Hashes of vLLM 0.33.0's own functions, with lookahead: tokens 0 to 11, blocks of 4.
+func TestLookahead(t *testing.T) {
+	tokens := make([]uint32, 12)
+	for i := range tokens {
+		tokens[i] = uint32(i)
+	}
+	images := &kvhash.Extras{Objects: []kvhash.Object{{ID: "img", At: 2, Len: 4}, {ID: "im2", At: 8, Len: 2}}}
+	for _, c := range []struct {
+		scheme, variant, lora, salt string
+		x                           *kvhash.Extras
+		want                        []uint64
+	}{
+		{"vllm_sha256_cbor", "lookahead", "", "", nil, []uint64{0x122aa41d085ed1c6, 0xaa0bc2bae551e617}},
+		{"vllm_sha256_cbor", "lookahead", "", "s", nil, []uint64{0x2e851c5337765d56, 0x5cf4432b1e02e0dc}},
+		{"vllm_sha256_cbor", "lookahead", "ad=/p", "", nil, []uint64{0x36e428c98f35a3b4, 0x3d677ad4bad47070}},
+		{"vllm_sha256_cbor", "lookahead", "ad=/p", "s", images, []uint64{0xa49e6c6e4bceed90, 0xda9e35a80650c58f}},
+		{"vllm_sha256_cbor", "lookahead=3", "", "", nil, []uint64{0x0c1357c1e0d9fb0e, 0xb331bd07569ddd42}},
+		{"vllm_sha256_cbor", "lookahead=3", "", "s", nil, []uint64{0xe8ce23a717291ef1, 0x61603bf21f6830ef}},
+		{"vllm_sha256_cbor", "lookahead=3", "ad=/p", "", nil, []uint64{0x296568f9135e26c7, 0xd104611c558913d2}},
+		{"vllm_sha256_cbor", "lookahead=3", "ad=/p", "s", images, []uint64{0x4b05a1d91a7f78b7, 0x10bd0f1033629593}},
+		{"vllm_xxhash_cbor", "lookahead", "", "", nil, []uint64{0xa2cd2e349bfb7e44, 0x6f381b8b8e6205b0}},
+		{"vllm_xxhash_cbor", "lookahead", "", "s", nil, []uint64{0x8aeca284ee1a45a0, 0xf4842db75cfa7fd4}},
+		{"vllm_xxhash_cbor", "lookahead", "ad=/p", "", nil, []uint64{0x39f382884e840705, 0xb288bebf4e7a6dc1}},
+		{"vllm_xxhash_cbor", "lookahead", "ad=/p", "s", images, []uint64{0xa8c6f78128190705, 0xc5828d9814b6ea54}},
+		{"vllm_xxhash_cbor", "lookahead=3", "", "", nil, []uint64{0x622d308ca03c71aa, 0x7b4d1983ef2b76e2}},
+		{"vllm_xxhash_cbor", "lookahead=3", "", "s", nil, []uint64{0xe51370eb336a1872, 0xf3408c5a88a74bda}},
+		{"vllm_xxhash_cbor", "lookahead=3", "ad=/p", "", nil, []uint64{0x7a79a221bcab7b80, 0x5fe30355341df2db}},
+		{"vllm_xxhash_cbor", "lookahead=3", "ad=/p", "s", images, []uint64{0xa46f1a6a4beaec7c, 0x08f255e09b967c60}},
+	} {
+		s := mustScheme(t, c.scheme, &kvhash.Options{Seed: "vllm-none-hash", Variant: c.variant, LoRA: c.lora, Salt: c.salt})
+		require.Equal(t, c.want, s.AppendBlocks(nil, tokens, 4, c.x), "%+v", c)
+		require.Len(t, s.AppendBlocks(nil, tokens[:s.Window(4)], 4, c.x), 1)
+		require.Empty(t, s.AppendBlocks(nil, tokens[:s.Window(4)-1], 4, c.x), "the tokens after the block are missing")
+		chain := kvhash.NewChain(4, s)
+		chain.SetExtras(c.x)
+		for _, token := range tokens { // one by one
+			chain.Append(token)
+		}
+		require.Equal(t, c.want, chain.Blocks(), "%+v", c)
+	}
+}

@@ -37,16 +37,17 @@ func (s *Scheme) sum(digest *[32]byte, b []byte) {
 }
 
 // hashVLLM computes the digest of one block, H(CBOR [parent digest, tokens, extra keys or null]), like
-// hash_block_tokens and generate_block_hash_extra_keys in vllm/v1/core/kv_cache_utils.py of 0.32. The order of extra keys
+// hash_block_tokens and generate_block_hash_extra_keys in vllm/v1/core/kv_cache_utils.py of 0.33. The order of extra keys
 // is: LoRA adapter, objects, cache salt (first block only), digest of prompt embeddings. Since 0.32 each is an array that
-// begins with its source, and the adapter's contains its path.
+// begins with its source, and the adapter's contains its path. With lookahead, window has tokens after the block; the extra keys are then an array
+// of those for all of window, or null, and these tokens.
 //
 // One case differs: if output completes a block that begins in the prompt, vLLM includes only the last object of the
 // prompt, but includes all objects when the same tokens are part of a prompt. hashVLLM always includes all.
-func (s *Scheme) hashVLLM(buf []byte, digest *[32]byte, i int, tokens []uint32, start int, objects []Object, embed []byte) []byte {
-	v := s.more.Value()
-	for n, o := range objects { // the list ends with the first object that extends beyond the block
-		if o.Len > start+len(tokens)-o.At {
+func (s *Scheme) hashVLLM(buf []byte, digest *[32]byte, i int, window []uint32, block int, objects []Object, embed []byte) []byte {
+	v, start := s.more.Value(), i*block
+	for n, o := range objects { // the list ends with the first object that extends beyond the tokens
+		if o.Len > start+len(window)-o.At {
 			objects = objects[:n+1]
 			break
 		}
@@ -57,16 +58,28 @@ func (s *Scheme) hashVLLM(buf []byte, digest *[32]byte, i int, tokens []uint32, 
 	} else {
 		v.namespace = ""
 	}
-	buf = v.append(buf, s.mode, parent, tokens, start, objects, embed)
+	buf = v.append(buf, s.mode, parent, window[:block], window[block:], start, objects, embed)
 	s.sum(digest, buf)
 	return buf
 }
 
-// append appends the CBOR of a block.
-func (v *settings) append(buf []byte, m mode, parent []byte, tokens []uint32, start int, objects []Object, embed []byte) []byte {
+// append appends the CBOR of a block that begins at token start; next are tokens after it.
+func (v *settings) append(buf []byte, m mode, parent []byte, tokens, next []uint32, start int, objects []Object, embed []byte) []byte {
 	buf = appendHead(buf, cborArray, 3)
 	buf = appendBytes(buf, parent)
 	buf = appendTokenArray(buf, tokens)
+	if len(next) > 0 {
+		buf = appendHead(buf, cborArray, uint64(1+len(next)))
+	}
+	buf = v.appendKeys(buf, m, start, objects, embed)
+	for _, t := range next {
+		buf = appendInt(buf, int(t))
+	}
+	return buf
+}
+
+// appendKeys appends the extra keys, or null.
+func (v *settings) appendKeys(buf []byte, m mode, start int, objects []Object, embed []byte) []byte {
 	keys := len(objects)
 	for _, has := range [...]bool{v.lora != "", v.namespace != "", embed != nil} {
 		if has {

@@ -58,7 +58,7 @@ func run(args []string, stdin io.Reader, stdout io.Writer) error {
 	flags.StringVar((*string)(&s.LoRA), "lora", "", "`name` of the adapter; name=path for vLLM since 0.32, a number for trtllm")
 	flags.StringVar(&s.Model, "model", "", "`name` of the model, for llmd")
 	flags.StringVar(&s.NoneHash, "none-hash", "", "vLLM's NONE_HASH in `hex`, instead of a seed")
-	flags.StringVar(&s.Variant, "variant", "", "`form` of the hashes: eagle (dynamo, sglang), universal (dynamo), pairs, bare (vLLM before 0.32), blake3 (trtllm); by default the newest")
+	flags.StringVar(&s.Variant, "variant", "", "`form` of the hashes: eagle (dynamo, sglang), universal (dynamo), lookahead (vLLM with EAGLE), pairs, bare (vLLM before 0.32), blake3 (trtllm); by default the newest")
 	lineage := flags.Bool("lineage", false, "dynamo: print lineage hashes")
 	if err := flags.Parse(args); err != nil {
 		return err
