@@ -155,7 +155,7 @@ func (x *Index) store(w, source *worker, ev *kvevent.Event) (res Result) {
 	}
 	ratio, ok := x.fits(source, ev)
 	if !ok {
-		source.refused = true
+		source.refused = source.refused || !x.isTail(source, ev)
 		return Result{Ignored: n}
 	}
 	if ev.BlockSize != 0 || len(ev.TokenIDs)+len(ev.LocalHashes)+len(ev.SequenceHashes) > 0 {
@@ -246,6 +246,13 @@ func (x *Index) fits(w *worker, ev *kvevent.Event) (ratio int32, ok bool) {
 	}
 	before := int64(n-1) * size
 	return ratio, before < tokens && tokens <= before+size+int64(x.opt.Scheme.Window(x.block)-x.block)
+}
+
+// isTail reports whether an event has the one block, smaller than the worker's blocks, with which vLLM since 0.33 announces the end of a prompt
+// if blocks of full attention are larger than those that it hashes (block_pool.py, cache_partial_tail_block). It is not yet a block.
+func (x *Index) isTail(w *worker, ev *kvevent.Event) bool {
+	size := int64(w.ratio) * int64(x.block)
+	return len(ev.BlockHashes) == 1 && ev.BlockSize > 0 && int64(ev.BlockSize) < size && size%int64(ev.BlockSize) == 0 && len(ev.TokenIDs) == int(ev.BlockSize)
 }
 
 // expand returns names for the index blocks in the engine blocks with the given hashes, ratio names for each. The last

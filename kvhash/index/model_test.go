@@ -293,7 +293,9 @@ func (m *model) store(w *modelWorker, ev *kvevent.Event, tier kvevent.Tier) (res
 	if size := int(ev.BlockSize); size != 0 {
 		each = size / m.block
 		if size < 0 || size%m.block != 0 || w.each != 0 && each != w.each {
-			w.refused = true
+			whole := w.each * m.block
+			tail := n == 1 && size > 0 && size < whole && whole%size == 0 && len(ev.TokenIDs) == size
+			w.refused = w.refused || !tail
 			return index.Result{Ignored: n}
 		}
 	}

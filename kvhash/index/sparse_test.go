@@ -51,3 +51,29 @@ func TestSparseEvents(t *testing.T) {
 		})
 	}
 }
+
+// With blocks of full attention that are larger than those it hashes, vLLM since 0.33 announces the end of a prompt as one smaller block. It is
+// ignored, and the worker remains exact.
+func TestTailEvents(t *testing.T) {
+	for _, tt := range []struct {
+		block int // of the index
+		tail  *kvevent.Event
+		state index.State
+	}{
+		{2, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{9}, Parent: 8, HasParent: true, BlockSize: 2, TokenIDs: []uint32{9, 10}}, index.Exact},
+		{4, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{9}, Parent: 8, HasParent: true, BlockSize: 2, TokenIDs: []uint32{9, 10}}, index.Exact},
+		{2, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{9, 10}, Parent: 8, HasParent: true, BlockSize: 2, TokenIDs: []uint32{9, 10, 11, 12}}, index.Degraded},
+		{2, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{9}, Parent: 8, HasParent: true, BlockSize: 2, TokenIDs: []uint32{9}}, index.Degraded},
+		{2, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{9}, Parent: 8, HasParent: true, BlockSize: 8, TokenIDs: []uint32{9, 10, 11, 12, 13, 14, 15, 16}}, index.Degraded},
+	} {
+		x := index.New(tt.block, nil)
+		id := x.AddWorker(index.Key{Instance: "a"})
+		x.Add(id, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{7, 8}, BlockSize: 4, TokenIDs: []uint32{1, 2, 3, 4, 5, 6, 7, 8}})
+		require.Equal(t, index.Result{Ignored: len(tt.tail.BlockHashes)}, x.Add(id, tt.tail), "%+v", tt)
+		x.Add(id, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{11}, Parent: 8, HasParent: true, BlockSize: 4, TokenIDs: []uint32{9, 10, 11, 12}})
+		_, match := x.Best(kvhash.Scheme{}.AppendBlocks(nil, []uint32{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, tt.block, nil))
+		require.EqualValues(t, 12/tt.block, match.Depth, "%+v", tt)
+		w, _ := x.Worker(id)
+		require.Equal(t, tt.state, w.State, "%+v", tt)
+	}
+}

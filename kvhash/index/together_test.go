@@ -284,7 +284,9 @@ func (m *togetherModel) store(w, source *togetherWorker, ev *kvevent.Event, tier
 	tokens, hashed := len(ev.TokenIDs), len(ev.LocalHashes)+len(ev.SequenceHashes)
 	if bad || ratio > 1 && !given || ratio > 1 && hashed > 0 && hashed != n*ratio ||
 		n > 0 && tokens > 0 && hashed == 0 && (tokens <= (n-1)*ratio*modelBlock || tokens > n*ratio*modelBlock) {
-		source.refused = true
+		size, whole := int(ev.BlockSize), source.ratio*modelBlock
+		tail := n == 1 && size > 0 && size < whole && whole%size == 0 && tokens == size // the end of a prompt
+		source.refused = source.refused || !tail
 		return index.Result{Ignored: n}
 	}
 	if ev.BlockSize != 0 || tokens+hashed > 0 {
