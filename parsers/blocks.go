@@ -741,6 +741,9 @@ func (p *tagged) setTags(t *grammar.Tagged, sets *tagSets) {
 		if h, ok := p.dec.(grammar.Holding); ok {
 			h.Hold(p.lim.HeldBytes)
 		}
+		if e, ok := p.dec.(interface{ EndAt(marker string) }); ok {
+			e.EndAt(t.Close.Text)
+		}
 	}
 }
 

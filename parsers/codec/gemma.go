@@ -42,8 +42,6 @@ type Gemma struct {
 	// Quote encloses a string: <|"|> for Gemma 4, which is also what "" means, <escape> for FunctionGemma. It must not
 	// contain white space.
 	Quote string
-	// End is the marker that ends a call, or "". A decoder leaves it untaken.
-	End string
 }
 
 // NewDecoder implements [grammar.Codec].
@@ -52,7 +50,7 @@ func (g Gemma) NewDecoder() grammar.Decoder {
 	if quote == "" {
 		quote = `<|"|>`
 	}
-	d := &gemmaDecoder{quote: []byte(quote), mark: []byte(g.End), special: specials(quote[0]), border: make([]int, len(quote)+1)}
+	d := &gemmaDecoder{quote: []byte(quote), special: specials(quote[0]), border: make([]int, len(quote)+1)}
 	for m, b := 2, 0; m <= len(quote); m++ {
 		for b > 0 && quote[m-1] != quote[b] {
 			b = d.border[b]
@@ -87,7 +85,7 @@ const maxGap = 64
 // gemmaDecoder reads one byte after the other. len(held) <= maxHeld between calls, depth <= maxDepth.
 type gemmaDecoder struct {
 	quote   []byte
-	mark    []byte     // ends a call
+	mark    []byte     // ends a call; empty if it is not known
 	special *[256]bool // bytes of a string that are not copied
 	border  []int      // by bytes matched: the longest shorter match that ends there, as in Knuth, Morris and Pratt
 	schema  *args.Schema
@@ -107,6 +105,9 @@ type gemmaDecoder struct {
 	held    []byte                // a key, or a value without quotes
 	name    []byte                // the argument that a value without quotes belongs to
 }
+
+// EndAt sets the marker that ends a call. The parser calls it for decoders that have it, once.
+func (d *gemmaDecoder) EndAt(marker string) { d.mark = []byte(marker) }
 
 // Begin implements [grammar.Decoder].
 func (d *gemmaDecoder) Begin(schema grammar.Schema) {

@@ -31,7 +31,7 @@ func gemma4() *grammar.Grammar {
 			Open:  grammar.Tok("<|tool_call>", grammar.Lit("<|tool_call|>")),
 			Close: grammar.Tok("<tool_call|>"),
 			Name:  &grammar.Name{Prefix: "call:", Stops: "{"},
-			Body:  grammar.Body{Codec: codec.Gemma{Quote: `<|"|>`, End: "<tool_call|>"}},
+			Body:  grammar.Body{Codec: codec.Gemma{Quote: `<|"|>`}},
 			Ends:  tokenMarkers("<turn|>", "<|tool_response>", "<tool_response|>"),
 		},
 		Replay:  replay.MustRule("since_user; preserve_thinking=true: since_user_calls"),
@@ -51,7 +51,7 @@ func functionGemma() *grammar.Grammar {
 			Open:  grammar.Tok("<start_function_call>"),
 			Close: grammar.Tok("<end_function_call>"),
 			Name:  &grammar.Name{Prefix: "call:", Stops: "{"},
-			Body:  grammar.Body{Codec: codec.Gemma{Quote: "<escape>", End: "<end_function_call>"}},
+			Body:  grammar.Body{Codec: codec.Gemma{Quote: "<escape>"}},
 		},
 		MaxHold: maxHold,
 	}

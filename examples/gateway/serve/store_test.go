@@ -185,7 +185,7 @@ func TestStored(t *testing.T) {
 	type page struct {
 		Data []struct {
 			ID, Type, Role, Status string
-			Content        []struct{ Type, Text string }
+			Content                []struct{ Type, Text string }
 		}
 		First string `json:"first_id"`
 		Last  string `json:"last_id"`
