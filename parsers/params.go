@@ -299,7 +299,11 @@ func (p *tagged) confirmParam() bool {
 	if v.closer == closerNext {
 		return p.confirmNext()
 	}
-	_, st := p.expect(p.sets.following[v.closer+p.step])
+	following := p.sets.following[v.closer+p.step]
+	if v.closer <= closerCall && p.step > 0 {
+		following = p.sets.following[closerBlock+1]
+	}
+	m, st := p.expect(following)
 	if p.anchor-p.closeAt > p.c.g.MaxHold {
 		st = scan.No // too much white space
 	}
@@ -308,6 +312,9 @@ func (p *tagged) confirmParam() bool {
 		return false // at the end of output that was not cut, the closing tag of the call or block is enough
 	case st == scan.No:
 		return p.notTheEnd()
+	case st == scan.Yes && v.closer <= closerCall && following.markers[m].role == roleWrapOpen: // a block, if a call begins in it
+		p.step = 1
+		return true
 	case st == scan.Yes && (v.closer == closerBlock || v.closer == closerSection) && p.step == 0:
 		if p.step = 1; v.closer == closerSection {
 			p.closeEnd = p.pos

@@ -194,8 +194,8 @@ func check(t *testing.T, d *difference, r *recording, diff string) {
 var liveClasses = map[string]int{
 	"equal":            679,
 	"cut by the limit": 498,
-	"the same calls, other markers left in the noise": 453,
-	"calls in the noise abort":                        320,
+	"the same calls, other markers left in the noise": 451,
+	"calls in the noise abort":                        322,
 	"other calls in the noise":                        118,
 	"the same text, other arguments":                  8,
 }
