@@ -383,11 +383,13 @@ func (t *Tokenizer) texts(first bool) (*vocab.Table, error) {
 		}
 		t.flags[id] |= flagKnown
 		s := t.dec.spelled(token, first)
-		x, ok := fallbackByte(s)
-		if y, too := fallbackByte(t.dec.spelled(token, !first)); t.dec.fallback && (ok != too || x != y) {
-			return nil, part{path: "decoder", span: jsonr.Span{Offset: -1}}.fail(ErrUnsupported, "token %q is a byte only at the start or only after it", token)
+		x, isByte := fallbackByte(s)
+		if isByte = isByte && t.dec.fallback; t.dec.fallback {
+			if y, ok := fallbackByte(t.dec.spelled(token, !first)); ok != isByte || x != y {
+				return nil, part{path: "decoder", span: jsonr.Span{Offset: -1}}.fail(ErrUnsupported, "token %q is a byte only at the start or only after it", token)
+			}
 		}
-		if ok && t.dec.fallback {
+		if isByte {
 			t.flags[id] |= flagByte
 			s = string([]byte{x})
 			if i, ok := t.idAt[id]; ok {

@@ -43,8 +43,8 @@ func foundBytes() (level, fallback []string) {
 	return level, fallback
 }
 
-// TestFound has what random configurations beside the reference, tokenizers 0.23.3, have found, as small as it got: panics, and other ids
-// or texts.
+// TestFound has what a comparison of random configurations with the reference, tokenizers 0.23.3, has found, as small as it got: panics, and
+// other ids or texts.
 func TestFound(t *testing.T) {
 	level, fallback := foundBytes()
 	fallsBack := map[string]any{"byte_fallback": true}

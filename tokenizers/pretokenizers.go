@@ -220,10 +220,10 @@ func (t *Tokenizer) metaspace(p part) error {
 		return err
 	}
 	t.steps = append(t.steps, step{rewrite: normal.Replace(" ", m.replacement)})
-	if _, ok := bytelevel.Decode(nil, []byte(m.replacement)); m.scheme != "never" && t.mapped >= 0 && !ok {
-		return p.refuse("Metaspace after ByteLevel, which writes %q, a character that represents no byte", m.replacement)
-	}
 	if m.scheme != "never" {
+		if _, ok := bytelevel.Decode(nil, []byte(m.replacement)); t.mapped >= 0 && !ok {
+			return p.refuse("Metaspace after ByteLevel, which writes %q, a character that represents no byte", m.replacement)
+		}
 		t.steps = append(t.steps, step{rewrite: normal.Prepend(m.replacement), unless: m.replacement, first: m.scheme == "first"})
 	}
 	if m.split {

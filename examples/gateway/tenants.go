@@ -96,7 +96,7 @@ func tenants(c *config) (*access, error) {
 			return nil, fmt.Errorf("config: tenant %q: %w", t.Name, err)
 		}
 		if l := &t.Limits; l.RequestsPerMinute < 0 || l.TokensPerMinute < 0 || l.Concurrent < -1 {
-			return nil, fmt.Errorf("config: tenant %q: limits must not be negative, but for concurrent: -1", t.Name)
+			return nil, fmt.Errorf("config: tenant %q: limits must not be negative, except concurrent: -1", t.Name)
 		}
 		a.policies[t.Name] = policy
 		a.shared[t.Name] = t.Policy.Isolate != nil && !*t.Policy.Isolate

@@ -181,31 +181,37 @@ func (c *call) storeKey(id string) storeKey {
 	return k
 }
 
-// past returns a response that the request may continue, or nil.
-func (c *call) past(id string) (one *stored) {
+// lookUp calls f with the stores that may have a response that the request may continue, and the key of an id in each, until f
+// returns true.
+func (c *call) lookUp(id string, f func(s *Store, k storeKey) bool) {
 	k := c.storeKey(id)
 	if c.lane != nil {
 		k.socket = c.lane.socket
-		one = c.g.recent.get(k)
+		if f(&c.g.recent, k) {
+			return
+		}
 		k.socket = nil
 	}
-	if one == nil && c.g.opt.Store != nil {
-		one = c.g.opt.Store.get(k)
+	if c.g.opt.Store != nil {
+		f(c.g.opt.Store, k)
 	}
+}
+
+// past returns a response that the request may continue, or nil.
+func (c *call) past(id string) (one *stored) {
+	c.lookUp(id, func(s *Store, k storeKey) bool {
+		one = s.get(k)
+		return one != nil
+	})
 	return one
 }
 
 // item returns an output item of a response that the request may continue, or nil.
 func (c *call) item(id string) (item json.RawMessage) {
-	k := c.storeKey(id)
-	if c.lane != nil {
-		k.socket = c.lane.socket
-		item = c.g.recent.item(k)
-		k.socket = nil
-	}
-	if item == nil && c.g.opt.Store != nil {
-		item = c.g.opt.Store.item(k)
-	}
+	c.lookUp(id, func(s *Store, k storeKey) bool {
+		item = s.item(k)
+		return item != nil
+	})
 	return item
 }
 
@@ -231,13 +237,11 @@ func (c *call) resolve(items []byte) (whole []byte, some bool) {
 	if !some {
 		return items, false
 	}
+	parts := make([][]byte, len(list))
 	for i, item := range list {
-		if i > 0 {
-			whole = append(whole, ',')
-		}
-		whole = append(whole, item...)
+		parts[i] = item
 	}
-	return whole, true
+	return joinItems(parts...), true
 }
 
 // join returns the body with the whole conversation as its input, and notes the input for keep. It removes what only
@@ -431,7 +435,7 @@ func (g *Gateway) inputItems(w http.ResponseWriter, r *http.Request) {
 	writeBody(w, page)
 }
 
-// page returns a page of the input. Items without an id get one, and those of which the API has a status are completed.
+// page returns a page of the input. Items without an id get one, and calls, results and responses without a status are completed.
 func (s *stored) page(query func(string) string) ([]byte, error) {
 	var items []map[string]json.RawMessage
 	if err := json.Unmarshal(slices.Concat([]byte{'['}, s.input, []byte{']'}), &items); err != nil {
