@@ -373,6 +373,14 @@ func wireCases() []wireCase {
 	dynamo := func(id int, tier string, data any) m {
 		return m{"worker_id", uint64(1) << 63, "storage_tier", tier, "event", m{"event_id", id, "data", data, "dp_rank", 2}}
 	}
+	// A CacheOwnerId of Dynamo 1.6.1, as rmp_serde encodes it, and what its Display prints before the slot.
+	id := func(b int) m {
+		return m{"digest", a{b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b}, "source", "explicit"}
+	}
+	owner := func(slot int) m {
+		return m{"pool", m{"indexer_domain", m{"cache_semantics", id(0xab), "routing_scope", id(0xcd)}, "dc_id", 7}, "slot", id(slot)}
+	}
+	const pool = "abababababababababababababababab:cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd/0000000000000007/"
 	cases = append(cases,
 		wireCase{"Dynamo", kvevent.Dynamo, a{
 			dynamo(1, "device", m{"stored", m{"parent_hash", nil, "start_position", 0, "blocks", a{
@@ -380,7 +388,7 @@ func wireCases() []wireCase {
 			dynamo(2, "host_pinned", m{"stored", m{"parent_hash", 2, "blocks", a{m{"block_hash", 3, "tokens_hash", 13}}}}),
 			dynamo(3, "external", m{"removed", m{"block_hashes", a{1, 2}}}),
 			dynamo(4, "device", "cleared"),
-			append(dynamo(5, "device", "cleared"), "residency_domain", "cache_owner", "state_source", m{"x", 1}),
+			append(dynamo(5, "device", "cleared"), "residency_domain", "cache_owner", "state_source", owner(0xa1)),
 			dynamo(6, "tape", "cleared"),
 			dynamo(7, "disk", m{"moved", m{}}),
 			dynamo(8, "disk", m{"stored", a{}}),
@@ -388,13 +396,19 @@ func wireCases() []wireCase {
 			append(dynamo(10, "device", "cleared"), "residency_domain", "planet"),
 			append(dynamo(11, "device", "cleared"), "residency_domain", nil),
 			append(dynamo(12, "disk", "cleared"), "residency_domain", "worker"),
+			append(dynamo(13, "external", m{"removed", m{"block_hashes", a{1}}}), "residency_domain", "cache_owner", "state_source", owner(0xb2)),
+			append(dynamo(14, "external", m{"removed", m{"block_hashes", a{1}}}), "residency_domain", "cache_owner", "state_source", "lmcache"),
+			append(dynamo(15, "external", m{"removed", m{"block_hashes", a{1}}}), "residency_domain", "cache_owner"),
+			append(dynamo(16, "external", m{"removed", m{"block_hashes", a{1}}}), "residency_domain", "cache_owner", "state_source", m{"x", 1}),
+			append(dynamo(17, "external", m{"removed", m{"block_hashes", a{1}}}), "residency_domain", "cache_owner", "state_source", owner(0x100)),
 		}, []kvevent.Batch{
 			{Worker: 1 << 63, Seq: 1, DPRank: 2, Events: []kvevent.Event{{Kind: kvevent.Stored, Tier: kvevent.Device, BlockHashes: []uint64{1, 2}, LocalHashes: []uint64{math.MaxUint64, 12}}}},
 			{Worker: 1 << 63, Seq: 2, DPRank: 2, Events: []kvevent.Event{{Kind: kvevent.Stored, Tier: kvevent.Host, BlockHashes: []uint64{3}, Parent: 2, HasParent: true, LocalHashes: []uint64{13}}}},
 			{Worker: 1 << 63, Seq: 3, DPRank: 2, Events: []kvevent.Event{{Kind: kvevent.Removed, Tier: kvevent.Remote, BlockHashes: []uint64{1, 2}}}},
 			{Worker: 1 << 63, Seq: 4, DPRank: 2, Events: []kvevent.Event{{Kind: kvevent.Cleared}}},
-			{Worker: 1 << 63, Seq: 5, DPRank: 2, Events: []kvevent.Event{{Kind: kvevent.Cleared, Tier: kvevent.Host, Owner: "cache_owner"},
-				{Kind: kvevent.Cleared, Tier: kvevent.Disk, Owner: "cache_owner"}, {Kind: kvevent.Cleared, Tier: kvevent.Remote, Owner: "cache_owner"}}},
+			{Worker: 1 << 63, Seq: 5, DPRank: 2, Events: []kvevent.Event{{Kind: kvevent.Cleared, Tier: kvevent.Host, Owner: pool + "a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1"},
+				{Kind: kvevent.Cleared, Tier: kvevent.Disk, Owner: pool + "a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1"},
+				{Kind: kvevent.Cleared, Tier: kvevent.Remote, Owner: pool + "a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1"}}},
 			{Worker: 1 << 63, Seq: 6, DPRank: 2},
 			{Worker: 1 << 63, Seq: 7, DPRank: 2},
 			{Worker: 1 << 63, Seq: 8, DPRank: 2, Damaged: true},
@@ -402,7 +416,13 @@ func wireCases() []wireCase {
 			{Worker: 1 << 63, Seq: 10, DPRank: 2},
 			{Worker: 1 << 63, Seq: 11, DPRank: 2},
 			{Worker: 1 << 63, Seq: 12, DPRank: 2, Events: []kvevent.Event{{Kind: kvevent.Cleared}}},
-		}, kvevent.Tally{Elsewhere: 3, Unknown: 1, Malformed: 1}},
+			{Worker: 1 << 63, Seq: 13, DPRank: 2, Events: []kvevent.Event{{Kind: kvevent.Removed, Tier: kvevent.Remote, BlockHashes: []uint64{1},
+				Owner: pool + "b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2"}}},
+			{Worker: 1 << 63, Seq: 14, DPRank: 2, Events: []kvevent.Event{{Kind: kvevent.Removed, Tier: kvevent.Remote, BlockHashes: []uint64{1}, Owner: "lmcache"}}},
+			{Worker: 1 << 63, Seq: 15, DPRank: 2, Events: []kvevent.Event{{Kind: kvevent.Removed, Tier: kvevent.Remote, BlockHashes: []uint64{1}, Owner: "cache_owner"}}},
+			{Worker: 1 << 63, Seq: 16, DPRank: 2},
+			{Worker: 1 << 63, Seq: 17, DPRank: 2},
+		}, kvevent.Tally{Elsewhere: 5, Unknown: 1, Malformed: 1}},
 		wireCase{"Dynamo, no number", kvevent.Dynamo, dynamo(-2, "device", "cleared"), nil, kvevent.Tally{Malformed: 1}},
 		wireCase{"Dynamo, one event", kvevent.Dynamo, dynamo(int(minus)+6, "gpu", "Cleared"),
 			[]kvevent.Batch{{Worker: 1 << 63, Seq: 1, DPRank: 2, Events: []kvevent.Event{{Kind: kvevent.Cleared}}}}, kvevent.Tally{}},

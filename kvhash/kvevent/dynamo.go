@@ -4,12 +4,13 @@ package kvevent
 
 import (
 	"encoding/binary"
+	"encoding/hex"
 	"strconv"
 )
 
 // RouterEvents of Dynamo, as serde encodes the types of lib/kv-router/src/protocols.rs (2026-08) with field names:
 // {worker_id, storage_tier, residency_domain, event: {event_id, dp_rank, data: {"stored": {...}} | {"removed": {...}} |
-// "cleared"}, state_source}.
+// "cleared"}, state_source}. The source is a CacheOwnerId since 1.6.1.
 
 // planeVersion begins the envelope of a message of Dynamo's event plane; its length follows in 4 bytes, big-endian.
 const planeVersion = 1
@@ -72,11 +73,9 @@ func (d *Decoder) dynamoEvent(dst []Batch, n int) []Batch {
 	var known bool
 	ev.Tier, known = tierOf(tier.raw)
 	if domain := r.read(at[2]); string(domain.raw) == "cache_owner" {
-		// The store is the owner, not the worker. It is identified in a form specific to Dynamo.
-		ev.Owner = "cache_owner"
-		if s := r.read(at[4]); s.kind == stringKind {
-			ev.Owner = d.names.get(s.raw)
-		}
+		// The store is the owner, not the worker.
+		owner, ok := d.cacheOwner(at[4])
+		ev.Owner, known = owner, known && ok
 	} else if at[2] != 0 && string(domain.raw) != "worker" {
 		known = false // the owner of the blocks is unknown
 	}
@@ -84,6 +83,67 @@ func (d *Decoder) dynamoEvent(dst []Batch, n int) []Batch {
 		d.counts.Elsewhere++
 	}
 	return d.lone(dst, b, start, m, end, !known || d.dynamoData(ev, inner[2]))
+}
+
+// cacheOwner reads the state_source of an event and returns it in the form in which Dynamo prints a CacheOwnerId (lib/kv-router/src/identity.rs
+// of 1.6.1): cache semantics, routing scope, data center and slot, in hexadecimal. It returns "cache_owner" if the event has no source, and
+// false if the source has an unknown form.
+func (d *Decoder) cacheOwner(at int) (owner string, ok bool) {
+	r := &d.r
+	s := r.read(at)
+	switch s.kind {
+	case nilKind:
+		return "cache_owner", true
+	case stringKind:
+		return d.names.get(s.raw), true
+	case mapKind:
+	default:
+		return "", false
+	}
+	source, _ := r.places(s.n, "pool", "slot")
+	pool, ok1 := r.readMap(source[0], "indexer_domain", "dc_id")
+	domain, ok2 := r.readMap(pool[0], "cache_semantics", "routing_scope")
+	dc := r.read(pool[1])
+	if !ok1 || !ok2 || dc.kind != intKind || dc.neg {
+		return "", false
+	}
+	var buf [128]byte
+	b, ok1 := r.appendDigest(buf[:0], domain[0])
+	b, ok2 = r.appendDigest(append(b, ':'), domain[1])
+	var number [8]byte
+	binary.BigEndian.PutUint64(number[:], dc.num)
+	b, ok3 := r.appendDigest(append(hex.AppendEncode(append(b, '/'), number[:]), '/'), source[1])
+	return d.names.get(b), ok1 && ok2 && ok3
+}
+
+// readMap reads the map at a position returned by places and returns where the values of the given keys begin.
+func (r *reader) readMap(at int, names ...string) (places [maxNames]int, ok bool) {
+	v := r.read(at)
+	if v.kind != mapKind {
+		return places, false
+	}
+	places, _ = r.places(v.n, names...)
+	return places, true
+}
+
+// appendDigest appends the digest of the map {digest, source} at a position, in hexadecimal.
+func (r *reader) appendDigest(dst []byte, at int) ([]byte, bool) {
+	places, _ := r.readMap(at, "digest")
+	v := r.read(places[0])
+	if v.kind == binKind {
+		return hex.AppendEncode(dst, v.raw), true
+	}
+	if v.kind != arrayKind || v.n != 16 {
+		return dst, false
+	}
+	for range v.n {
+		b := r.next()
+		if b.kind != intKind || b.neg || b.num > 0xff {
+			return dst, false
+		}
+		dst = hex.AppendEncode(dst, []byte{byte(b.num)})
+	}
+	return dst, true
 }
 
 // dynamoData reads the data of an event. It returns false if the data is invalid.
