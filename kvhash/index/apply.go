@@ -54,6 +54,9 @@ func (x *Index) add(id WorkerID, ev *kvevent.Event) Result {
 
 func (x *Index) applyEvent(id WorkerID, w *worker, ev *kvevent.Event) Result {
 	w.touch()
+	if w.pages != nil && w.outgrown(ev) {
+		x.ungather(id, w)
+	}
 	if w.pages != nil || x.isPage(w, ev) {
 		return x.gather(id, w, ev)
 	}
@@ -138,9 +141,7 @@ func (w *worker) adopt(source *worker) {
 	if !w.grouped {
 		w.grouped, w.group = true, source.group
 	}
-	if w.ratio == 0 {
-		w.ratio = source.ratio
-	}
+	w.ratio = max(w.ratio, source.ratio) // the names in a larger block include those in a smaller one
 }
 
 // store stores blocks for w. Their parent may be known only to source, the worker that sent the event.
@@ -155,11 +156,11 @@ func (x *Index) store(w, source *worker, ev *kvevent.Event) (res Result) {
 	}
 	ratio, ok := x.fits(source, ev)
 	if !ok {
-		source.refused = source.refused || !x.isTail(source, ev)
+		source.refused = source.refused || !isTail(ev, int(source.ratio)*x.block)
 		return Result{Ignored: n}
 	}
 	if ev.BlockSize != 0 || len(ev.TokenIDs)+len(ev.LocalHashes)+len(ev.SequenceHashes) > 0 {
-		source.ratio = ratio
+		source.size(ratio, ev)
 		if g := source.groups; g != nil && (g.ratio != ratio || g.number(ev.Group) >= 0) {
 			x.ungroup(source) // its blocks cannot be compared, or its removals are not distinguished
 			source.strange = true
@@ -230,7 +231,7 @@ func (x *Index) fits(w *worker, ev *kvevent.Event) (ratio int32, ok bool) {
 		if ev.BlockSize < 0 || int(ev.BlockSize)%x.block != 0 {
 			return 0, false
 		}
-		if ratio = ev.BlockSize / int32(x.block); w.ratio != 0 && ratio != w.ratio {
+		if ratio = ev.BlockSize / int32(x.block); w.ratio != 0 && ratio != w.ratio && !w.grows(ratio, ev) {
 			return 0, false
 		}
 	}
@@ -248,11 +249,36 @@ func (x *Index) fits(w *worker, ev *kvevent.Event) (ratio int32, ok bool) {
 	return ratio, before < tokens && tokens <= before+size+int64(x.opt.Scheme.Window(x.block)-x.block)
 }
 
-// isTail reports whether an event has the one block, smaller than the worker's blocks, with which vLLM since 0.33 announces the end of a prompt
-// if blocks of full attention are larger than those that it hashes (block_pool.py, cache_partial_tail_block). It is not yet a block.
-func (x *Index) isTail(w *worker, ev *kvevent.Event) bool {
-	size := int64(w.ratio) * int64(x.block)
-	return len(ev.BlockHashes) == 1 && ev.BlockSize > 0 && int64(ev.BlockSize) < size && size%int64(ev.BlockSize) == 0 && len(ev.TokenIDs) == int(ev.BlockSize)
+// isTail reports whether an event has the one block, smaller than the worker's blocks of size tokens, with which vLLM since 0.33 announces the
+// end of a prompt if blocks of full attention are larger than those that it hashes (block_pool.py, cache_partial_block). It is not yet a block.
+func isTail(ev *kvevent.Event, size int) bool {
+	return int(ev.BlockSize) < size && isSingle(ev) && size%int(ev.BlockSize) == 0
+}
+
+// isSingle reports whether an event has one block of a known size, as that of the end of a prompt.
+func isSingle(ev *kvevent.Event) bool {
+	return len(ev.BlockHashes) == 1 && ev.BlockSize > 0 && len(ev.TokenIDs) == int(ev.BlockSize)
+}
+
+// grows reports whether the blocks of an event are whole ones of a worker whose events so far may all have been ends of prompts. Blocks in
+// other tiers do not count: connectors of vLLM announce larger chunks there.
+func (w *worker) grows(ratio int32, ev *kvevent.Event) bool {
+	return w.mayGrow && ratio > w.ratio && ratio%w.ratio == 0 && ev.Tier <= kvevent.Device && ev.Owner == "" &&
+		(ev.Attention != kvevent.FullAttention || len(ev.TokenIDs) >= int(ev.BlockSize) || len(ev.LocalHashes)+len(ev.SequenceHashes) > 0)
+}
+
+// size sets the number of index blocks in one block of the worker to that of an event. What the worker stored as smaller blocks remains
+// until it is removed, except if their parents are unknown: vLLM announces no block that ends where such a block begins.
+func (w *worker) size(ratio int32, ev *kvevent.Event) {
+	switch {
+	case w.ratio == 0:
+		w.mayGrow = isSingle(ev)
+	case ratio != w.ratio:
+		w.mayGrow, w.orphans = false, orphans{}
+	case len(ev.BlockHashes) > 1:
+		w.mayGrow = false
+	}
+	w.ratio = ratio
 }
 
 // expand returns names for the index blocks in the engine blocks with the given hashes, ratio names for each. The last

@@ -185,6 +185,7 @@ type worker struct {
 	store      kvevent.Tier // of a store; 0 for a rank
 	grouped    bool
 	received   bool                  // an event has been applied
+	mayGrow    bool                  // ratio may turn out to be larger: each event so far stored one block
 	groups     *groups               // the others, or nil
 	pages      *pages                // nil unless the engine's blocks are smaller
 	more       map[uint64]*locations // further positions of an engine hash that has several

@@ -394,7 +394,8 @@ func (x *Index) applyNoted(id WorkerID, w *worker, ev *kvevent.Event) Result {
 	in, holder := x.holder(id, w, ev)
 	before, held, cuts, waiting := w.flags(), holder.flags(), x.cuts, holder.orphans.blocks
 	res := x.apply(id, w, ev)
-	if res.Stored+res.Removed+res.Pending > 0 || res.Known > 0 && ev.Attention != kvevent.FullAttention || ev.Kind == kvevent.Cleared && ev.Tier <= kvevent.NumTiers {
+	grown := before.ratio != 0 && w.ratio != before.ratio && ev.Kind == kvevent.Stored
+	if grown || res.Stored+res.Removed+res.Pending > 0 || res.Known > 0 && ev.Attention != kvevent.FullAttention || ev.Kind == kvevent.Cleared && ev.Tier <= kvevent.NumTiers {
 		at, j := x.begin(opEvent, id)
 		if j == nil {
 			return res

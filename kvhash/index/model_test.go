@@ -67,6 +67,7 @@ type modelWorker struct {
 	group         int32
 	each          int // number of index blocks in an engine's block; 0 means not known yet
 	grouped       bool
+	small         bool // each event so far stored one block of a given size, which may be the end of a prompt
 	lost, refused bool
 	strange       bool                      // blocks of a group that is not understood
 	groups        map[int32]map[uint64]bool // besides the one that counts: which engine hashes each holds
@@ -306,6 +307,7 @@ func (m *model) store(w *modelWorker, ev *kvevent.Event, tier kvevent.Tier) (res
 		return index.Result{Ignored: n}
 	}
 	if ev.BlockSize != 0 || tokens+hashes > 0 {
+		w.small = (w.small || w.each == 0) && n == 1 && (w.each != 0 || ev.BlockSize != 0 && tokens == size)
 		w.each = each
 		if w.groups != nil && (w.groupEach != each || w.groups[ev.Group] != nil) {
 			w.groups, w.need, w.strange = nil, 0, true
@@ -366,7 +368,7 @@ func (m *model) storeGroup(w *modelWorker, ev *kvevent.Event) (res index.Result)
 	if size := int(ev.BlockSize); size != 0 {
 		each = size / m.block
 	}
-	bad := ev.BlockSize < 0 || int(ev.BlockSize)%m.block != 0 || w.each != 0 && w.each != each || w.groups != nil && w.groupEach != each
+	bad := ev.BlockSize < 0 || int(ev.BlockSize)%m.block != 0 || w.each != 0 && w.each != each && !(w.small && each%w.each == 0) || w.groups != nil && w.groupEach != each
 	if ev.Attention != kvevent.SlidingWindow || ev.Window < 2 || ev.Tier > kvevent.Device || bad || w.grouped && w.group == ev.Group {
 		w.strange = true
 		return index.Result{Ignored: n}
@@ -550,7 +552,7 @@ func (w *modelWorker) remove(hash uint64, tier kvevent.Tier) (n int) {
 func (w *modelWorker) clear(tier kvevent.Tier) {
 	if tier == kvevent.AnyTier {
 		w.locations, w.pred, w.held = map[uint64][]modelLocation{}, map[int32]modelDeadline{}, nil
-		w.orphans, w.grouped, w.each, w.lost, w.refused = nil, false, 0, false, false
+		w.orphans, w.grouped, w.each, w.small, w.lost, w.refused = nil, false, 0, false, false, false
 		w.groups, w.need, w.strange = nil, 0, false
 		return
 	}

@@ -25,6 +25,7 @@ type pages struct {
 	free      []uint32
 	tokens    []uint32 // size+after for each ID
 	lost      int      // pages whose position is unknown
+	mayGrow   bool     // size may turn out to be larger: each event so far stored one page
 
 	fresh  []uint32  // scratch
 	todo   []uint32  // scratch
@@ -61,6 +62,19 @@ func (x *Index) isPage(w *worker, ev *kvevent.Event) bool {
 		len(ev.TokenIDs) == len(ev.BlockHashes)*size+x.opt.Scheme.Window(x.block)-x.block && len(ev.LocalHashes)+len(ev.SequenceHashes) == 0 && w.ratio == 0 && w.store == 0
 }
 
+// outgrown reports whether an event has whole blocks of a worker whose pages so far may all have been ends of prompts; see worker.grows.
+func (w *worker) outgrown(ev *kvevent.Event) bool {
+	size := int(ev.BlockSize)
+	return w.pages.mayGrow && ev.Kind == kvevent.Stored && ev.Attention == kvevent.FullAttention && w.group == ev.Group && size > w.pages.size &&
+		size%w.pages.size == 0 && ev.Tier <= kvevent.Device && ev.Owner == "" && len(ev.TokenIDs) >= size
+}
+
+// ungather forgets a worker's pages and their size. Blocks that they form remain until their last page is removed.
+func (x *Index) ungather(id WorkerID, w *worker) {
+	w.pages, w.ratio, w.mayGrow = nil, 0, false
+	x.noteFlags(id, w.flags())
+}
+
 // gather applies an event of a worker that has pages.
 func (x *Index) gather(id WorkerID, w *worker, ev *kvevent.Event) (res Result) {
 	n := len(ev.BlockHashes)
@@ -83,7 +97,7 @@ func (x *Index) gather(id WorkerID, w *worker, ev *kvevent.Event) (res Result) {
 	if w.pages == nil {
 		w.unknown = w.unknown || w.held > 0 // blocks of a snapshot, whose pages are unknown
 		w.pages = &pages{size: int(ev.BlockSize), per: x.block / int(ev.BlockSize), after: x.opt.Scheme.Window(x.block) - x.block,
-			byHash: make(map[uint64]uint32), list: make([]enginePage, 1)}
+			byHash: make(map[uint64]uint32), list: make([]enginePage, 1), mayGrow: true}
 		w.pages.tokens = make([]uint32, w.pages.size+w.pages.after)
 	}
 	p, plane := w.pages, w.plane(ev.Tier)
@@ -110,9 +124,10 @@ func (x *Index) gather(id WorkerID, w *worker, ev *kvevent.Event) (res Result) {
 	}
 	tokens := len(ev.TokenIDs)
 	if ev.BlockSize != 0 && int(ev.BlockSize) != p.size || len(ev.LocalHashes)+len(ev.SequenceHashes) > 0 || tokens > 0 && tokens != n*p.size+p.after {
-		w.refused = true
+		w.refused = w.refused || !isTail(ev, p.size)
 		return Result{Ignored: n}
 	}
+	p.mayGrow = p.mayGrow && n == 1
 	if !p.store(ev, plane, maxPending(x)) {
 		w.unknown = true
 	}

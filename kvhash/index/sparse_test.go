@@ -3,6 +3,7 @@
 package index_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -75,5 +76,79 @@ func TestTailEvents(t *testing.T) {
 		require.EqualValues(t, 12/tt.block, match.Depth, "%+v", tt)
 		w, _ := x.Worker(id)
 		require.Equal(t, tt.state, w.State, "%+v", tt)
+	}
+}
+
+// A smaller block that is the first event of a worker may be the end of a prompt, so it does not fix the size of the worker's blocks.
+func TestTailFirst(t *testing.T) {
+	prompt := make([]uint32, 16)
+	for i := range prompt {
+		prompt[i] = uint32(i + 1)
+	}
+	event := func(size, from, to int, set ...func(*kvevent.Event)) *kvevent.Event {
+		ev := pageEvent(prompt, size, from/size, to/size, kvevent.Device)
+		for _, f := range set {
+			f(ev)
+		}
+		return ev
+	}
+	host := func(ev *kvevent.Event) { ev.Tier = kvevent.Host }
+	owned := func(ev *kvevent.Event) { ev.Owner = "lmcache" }
+	bare := func(ev *kvevent.Event) { ev.TokenIDs = nil }
+	type events = []*kvevent.Event
+	for _, tt := range []struct {
+		name   string
+		events events
+		state  index.State
+		depth  int // in tokens
+	}{
+		{"a block after the tail", events{event(2, 0, 2), event(4, 0, 4)}, index.Exact, 4},
+		{"several blocks", events{event(2, 0, 2), event(4, 0, 16)}, index.Exact, 16},
+		{"several tails", events{event(2, 0, 2), event(2, 0, 2), event(4, 0, 16)}, index.Exact, 16},
+		{"tails later too", events{event(2, 0, 2), event(4, 0, 4), event(2, 4, 6), event(4, 4, 12)}, index.Exact, 12},
+		{"blocks of four tails", events{event(2, 0, 2), event(2, 2, 4), event(8, 0, 16)}, index.Exact, 16},
+		{"a tail whose parent is not announced", events{event(2, 2, 4), event(8, 0, 16)}, index.Exact, 16},
+		{"the tail becomes a block", events{event(2, 0, 2), {Kind: kvevent.Removed, BlockHashes: event(2, 0, 2).BlockHashes}, event(4, 0, 8)}, index.Exact, 8},
+		{"only tails", events{event(2, 0, 2)}, index.Exact, 0},
+		{"two blocks are no tail", events{event(2, 0, 4), event(4, 0, 16)}, index.Degraded, 0},
+		{"no multiple", events{event(4, 0, 4), event(6, 0, 6)}, index.Degraded, 0},
+		{"larger blocks of a connector", events{event(4, 0, 4), event(8, 0, 16, host)}, index.Degraded, 0},
+		{"larger blocks of a store", events{event(4, 0, 4), event(8, 0, 16, owned)}, index.Degraded, 0},
+		{"larger blocks without tokens", events{event(4, 0, 4), event(8, 0, 16, bare)}, index.Degraded, 0},
+	} {
+		for _, block := range []int{1, 2, 4, 8} {
+			t.Run(fmt.Sprintf("%s/block=%d", tt.name, block), func(t *testing.T) {
+				x := index.NewAll(block, &index.AllOptions{Journal: 1 << 20})
+				var y *index.Index // loads a snapshot after the first event, and follows
+				id := x.AddWorker(index.Key{Instance: "a"})
+				stream := x.NewStream(id, nil)
+				for i, ev := range tt.events {
+					stream.Add(kvevent.Batch{Seq: uint64(i), Events: []kvevent.Event{*ev}})
+					require.NoError(t, x.Check())
+					if i == 0 {
+						var err error
+						y, err = index.LoadAll(x.AppendSnapshot(nil), nil)
+						require.NoError(t, err)
+					}
+				}
+				w, _ := x.Worker(id)
+				require.Equal(t, tt.state, w.State, w.Why)
+				if tt.depth > 0 {
+					_, m := x.Best(kvhash.Scheme{}.AppendBlocks(nil, prompt, block, nil))
+					require.EqualValues(t, tt.depth/block, m.Depth)
+				}
+				if x.Pages(id) > 0 || block > 2 {
+					return // pages are not part of snapshots
+				}
+				delta, _, ok := x.AppendDelta(nil, y.Version())
+				require.True(t, ok)
+				require.NoError(t, y.AddDelta(delta))
+				require.Equal(t, x.AppendSnapshot(nil), y.AppendSnapshot(nil))
+				for _, ev := range tt.events { // a block is removed under the size that is known now
+					x.Add(id, &kvevent.Event{Kind: kvevent.Removed, Tier: ev.Tier, BlockHashes: ev.BlockHashes})
+				}
+				require.Zero(t, x.Len())
+			})
+		}
 	}
 }

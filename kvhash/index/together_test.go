@@ -54,6 +54,7 @@ type togetherWorker struct {
 	received, grouped                bool
 	unknown, refused, full, hasState bool
 	strange                          bool
+	small                            bool // each event so far stored one block of a given size, which may be the end of a prompt
 	group                            int32
 	ratio                            int
 	trust                            index.State
@@ -70,6 +71,7 @@ type togetherModel struct {
 
 func (w *togetherWorker) clear() {
 	w.locations, w.pred, w.orphans = map[togetherName][]togetherLocation{}, map[uint64]modelDeadline{}, nil
+	w.small = false
 	w.grouped, w.ratio, w.unknown, w.refused, w.strange, w.full = false, 0, false, false, false, false
 }
 
@@ -276,12 +278,13 @@ func (m *togetherModel) store(w, source *togetherWorker, ev *kvevent.Event, tier
 		return index.Result{Ignored: n}
 	}
 	ratio := max(source.ratio, 1)
+	tokens, hashed := len(ev.TokenIDs), len(ev.LocalHashes)+len(ev.SequenceHashes)
 	bad, given := false, m.opt.Scheme.HasLocal() // tokens determine the names of blocks
 	if ev.BlockSize != 0 {
-		bad = ev.BlockSize < 0 || int(ev.BlockSize)%modelBlock != 0 || source.ratio != 0 && int(ev.BlockSize)/modelBlock != source.ratio
 		ratio = int(ev.BlockSize) / modelBlock
+		grows := source.small && ratio%source.ratio == 0 && ev.Tier <= kvevent.Device && ev.Owner == "" && (tokens >= int(ev.BlockSize) || hashed > 0)
+		bad = ev.BlockSize < 0 || int(ev.BlockSize)%modelBlock != 0 || source.ratio != 0 && ratio != source.ratio && !grows
 	}
-	tokens, hashed := len(ev.TokenIDs), len(ev.LocalHashes)+len(ev.SequenceHashes)
 	if bad || ratio > 1 && !given || ratio > 1 && hashed > 0 && hashed != n*ratio ||
 		n > 0 && tokens > 0 && hashed == 0 && (tokens <= (n-1)*ratio*modelBlock || tokens > n*ratio*modelBlock) {
 		size, whole := int(ev.BlockSize), source.ratio*modelBlock
@@ -290,14 +293,16 @@ func (m *togetherModel) store(w, source *togetherWorker, ev *kvevent.Event, tier
 		return index.Result{Ignored: n}
 	}
 	if ev.BlockSize != 0 || tokens+hashed > 0 {
+		if source.ratio != 0 && ratio != source.ratio {
+			source.orphans, source.small = nil, false // what it has remains
+		}
+		source.small = (source.small || source.ratio == 0) && n == 1 && (source.ratio != 0 || ev.BlockSize != 0 && tokens == int(ev.BlockSize))
 		source.ratio = ratio
 	}
 	if !w.grouped {
 		w.grouped, w.group = true, source.group
 	}
-	if w.ratio == 0 {
-		w.ratio = source.ratio
-	}
+	w.ratio = max(w.ratio, source.ratio)
 	w.received = true
 	names := expandNames(ev.BlockHashes, ratio)
 	if tokens+hashed == 0 || !given && len(ev.SequenceHashes) == 0 && tokens < modelBlock {
@@ -608,6 +613,10 @@ func (h *together) event(r *rand.Rand, id index.WorkerID) (ev kvevent.Event) {
 			hashes[i] = hashes[j]
 		}
 	}
+	tail := w.store == 0 && !names && (w.ratio == 0 || w.small) && r.IntN(3) == 0 // the end of a prompt as a smaller block
+	if tail {
+		ratio = 1
+	}
 	n := len(word) / ratio
 	from := r.IntN(n)
 	if h.long && from < 100 {
@@ -617,10 +626,20 @@ func (h *together) event(r *rand.Rand, id index.WorkerID) (ev kvevent.Event) {
 		from = 0
 	}
 	to := from + 1 + r.IntN(n-from)
+	if tail {
+		to = from + 1
+	}
 	for i := from; i < to; i++ {
 		ev.BlockHashes = append(ev.BlockHashes, hashes[(i+1)*ratio-1])
 	}
 	ev.Tier = []kvevent.Tier{0, 1, 1, 2, 3, 4}[r.IntN(6)]
+	if tail {
+		if ev.Kind, ev.BlockSize = kvevent.Stored, modelBlock; from > 0 {
+			ev.HasParent, ev.Parent = true, hashes[from-1]
+		}
+		ev.TokenIDs, ev.LoRA, ev.Namespace = modelTokens(word[from:to]), modelLoRA(word[from:to]), modelNamespace(word[from:to])
+		return ev
+	}
 	if r.IntN(3) == 0 {
 		ev.Owner = []string{"lmcache", "mooncake"}[r.IntN(2)]
 	}
