@@ -166,6 +166,9 @@ func (x *Index) store(w, source *worker, ev *kvevent.Event) (res Result) {
 			source.strange = true
 		}
 	}
+	if n > 0 && len(ev.TokenIDs) > x.covered(n*int(ratio)*x.block) && len(ev.LocalHashes)+len(ev.SequenceHashes) == 0 {
+		source.ahead = true
+	}
 	w.adopt(source)
 	w.received = true
 	if more := n*int(ratio) + w.orphans.blocks; len(x.trash) > 0 && more > x.opt.MaxBlocks-x.tree.slots.live {
@@ -186,7 +189,8 @@ func (x *Index) store(w, source *worker, ev *kvevent.Event) (res Result) {
 		if len(ev.Objects) > 0 {
 			extras = &kvhash.Extras{BlockObjects: ev.Objects}
 		}
-		x.locals = x.opt.Scheme.With(ev.LoRA, ev.Namespace).AppendLocal(x.locals[:0], ev.TokenIDs, x.block, extras)
+		tokens := ev.TokenIDs[:min(len(ev.TokenIDs), x.covered(n*int(ratio)*x.block))]
+		x.locals = x.opt.Scheme.With(ev.LoRA, ev.Namespace).AppendLocal(x.locals[:0], tokens, x.block, extras)
 		r.chain = x.locals
 	default:
 		return x.storeKnown(w, source, ev.BlockHashes, ratio, r.plane)
@@ -224,7 +228,7 @@ func (x *Index) store(w, source *worker, ev *kvevent.Event) (res Result) {
 const maxRatio = 1024
 
 // fits returns the number of index blocks in one block of the event, and reports whether the block size of the event
-// matches its number of tokens. The last block may be partial; with Eagle, one token of the next block may follow.
+// matches its number of tokens. The last block may be partial; with EAGLE, tokens of the next block may follow.
 func (x *Index) fits(w *worker, ev *kvevent.Event) (ratio int32, ok bool) {
 	ratio = max(w.ratio, 1)
 	if ev.BlockSize != 0 {
@@ -246,8 +250,11 @@ func (x *Index) fits(w *worker, ev *kvevent.Event) (ratio int32, ok bool) {
 		return ratio, true
 	}
 	before := int64(n-1) * size
-	return ratio, before < tokens && tokens <= before+size+int64(x.opt.Scheme.Window(x.block)-x.block)
+	return ratio, before < tokens && (tokens < before+2*size || tokens <= int64(x.covered(n*int(size))))
 }
+
+// covered returns the number of tokens that the hashes of blocks with n tokens cover: with EAGLE, some after them.
+func (x *Index) covered(n int) int { return n + x.opt.Scheme.Window(x.block) - x.block }
 
 // isTail reports whether an event has the one block, smaller than the worker's blocks of size tokens, with which vLLM since 0.33 announces the
 // end of a prompt if blocks of full attention are larger than those that it hashes (block_pool.py, cache_partial_block). It is not yet a block.
@@ -257,7 +264,7 @@ func isTail(ev *kvevent.Event, size int) bool {
 
 // isSingle reports whether an event has one block of a known size, as that of the end of a prompt.
 func isSingle(ev *kvevent.Event) bool {
-	return len(ev.BlockHashes) == 1 && ev.BlockSize > 0 && len(ev.TokenIDs) == int(ev.BlockSize)
+	return len(ev.BlockHashes) == 1 && ev.BlockSize > 0 && len(ev.TokenIDs)/int(ev.BlockSize) == 1
 }
 
 // grows reports whether the blocks of an event are whole ones of a worker whose events so far may all have been ends of prompts. Blocks in

@@ -204,6 +204,7 @@ type worker struct {
 	expects  *expects       // nil if none
 	unknown  bool           // blocks were stored whose position remained unknown
 	refused  bool           // blocks of another size were stored
+	ahead    bool           // blocks were stored of which the engine's hash covers more tokens after them than the scheme's
 	strange  bool           // blocks of a cache group were stored of which it is not known when the engine uses them
 	full     bool           // blocks were refused because the index was full
 	hasState bool           // state has been set by a stream

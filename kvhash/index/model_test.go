@@ -67,6 +67,7 @@ type modelWorker struct {
 	group         int32
 	each          int // number of index blocks in an engine's block; 0 means not known yet
 	grouped       bool
+	ahead         bool // tokens after the blocks of an event
 	small         bool // each event so far stored one block of a given size, which may be the end of a prompt
 	lost, refused bool
 	strange       bool                      // blocks of a group that is not understood
@@ -188,15 +189,15 @@ func (w *modelWorker) parked() (n int) {
 }
 
 func (w *modelWorker) state() (index.State, string) {
-	return stated{w.hasState, w.trust, w.why, w.received, w.refused, w.strange, false, len(w.orphans) > 0, w.lost}.trusted()
+	return stated{w.hasState, w.trust, w.why, w.received, w.refused, w.strange, false, len(w.orphans) > 0, w.lost, w.ahead}.trusted()
 }
 
 // stated holds the inputs of a worker's trust.
 type stated struct {
-	hasState                                       bool
-	trust                                          index.State
-	why                                            string
-	received, refused, strange, full, parked, lost bool
+	hasState                                              bool
+	trust                                                 index.State
+	why                                                   string
+	received, refused, strange, full, parked, lost, ahead bool
 }
 
 func (s stated) trusted() (index.State, string) {
@@ -219,6 +220,8 @@ func (s stated) trusted() (index.State, string) {
 		return index.Degraded, "stored blocks whose parent is unknown"
 	case s.lost:
 		return index.Degraded, "stored blocks that could not be placed"
+	case s.ahead:
+		return index.Degraded, "stored blocks that depend on tokens after them, which the scheme ignores"
 	}
 	return t, ""
 }
@@ -295,19 +298,20 @@ func (m *model) store(w *modelWorker, ev *kvevent.Event, tier kvevent.Tier) (res
 		each = size / m.block
 		if size < 0 || size%m.block != 0 || w.each != 0 && each != w.each {
 			whole := w.each * m.block
-			tail := n == 1 && size > 0 && size < whole && whole%size == 0 && len(ev.TokenIDs) == size
+			tail := n == 1 && size > 0 && size < whole && whole%size == 0 && len(ev.TokenIDs)/size == 1
 			w.refused = w.refused || !tail
 			return index.Result{Ignored: n}
 		}
 	}
 	tokens, hashes, size := len(ev.TokenIDs), len(ev.LocalHashes)+len(ev.SequenceHashes), each*m.block
 	if each > 1024 || each > 1 && hashes > 0 && hashes != n*each ||
-		n > 0 && tokens > 0 && hashes == 0 && (tokens <= (n-1)*size || tokens > n*size) {
+		n > 0 && tokens > 0 && hashes == 0 && (tokens <= (n-1)*size || tokens >= (n+1)*size) {
 		w.refused = true
 		return index.Result{Ignored: n}
 	}
 	if ev.BlockSize != 0 || tokens+hashes > 0 {
-		w.small = (w.small || w.each == 0) && n == 1 && (w.each != 0 || ev.BlockSize != 0 && tokens == size)
+		w.small = (w.small || w.each == 0) && n == 1 && (w.each != 0 || ev.BlockSize != 0 && tokens >= size)
+		w.ahead = w.ahead || n > 0 && hashes == 0 && tokens > n*size
 		w.each = each
 		if w.groups != nil && (w.groupEach != each || w.groups[ev.Group] != nil) {
 			w.groups, w.need, w.strange = nil, 0, true
@@ -552,7 +556,7 @@ func (w *modelWorker) remove(hash uint64, tier kvevent.Tier) (n int) {
 func (w *modelWorker) clear(tier kvevent.Tier) {
 	if tier == kvevent.AnyTier {
 		w.locations, w.pred, w.held = map[uint64][]modelLocation{}, map[int32]modelDeadline{}, nil
-		w.orphans, w.grouped, w.each, w.small, w.lost, w.refused = nil, false, 0, false, false, false
+		w.orphans, w.grouped, w.each, w.small, w.lost, w.refused, w.ahead = nil, false, 0, false, false, false, false
 		w.groups, w.need, w.strange = nil, 0, false
 		return
 	}

@@ -256,7 +256,7 @@ func TestBlocksOfTheEngine(t *testing.T) {
 	// Sizes that are not a multiple, and too many tokens.
 	for _, ev := range []kvevent.Event{
 		{Kind: kvevent.Stored, BlockSize: 3, BlockHashes: []uint64{4}, TokenIDs: make([]uint32, 3)},
-		{Kind: kvevent.Stored, BlockSize: size, BlockHashes: []uint64{4}, TokenIDs: make([]uint32, size+1)},
+		{Kind: kvevent.Stored, BlockSize: size, BlockHashes: []uint64{4}, TokenIDs: make([]uint32, 2*size)},
 		{Kind: kvevent.Stored, BlockSize: 1 << 30, BlockHashes: []uint64{4, 5}, TokenIDs: make([]uint32, size)},
 		{Kind: kvevent.Stored, BlockSize: -size, BlockHashes: []uint64{4}, TokenIDs: make([]uint32, size)},
 	} {

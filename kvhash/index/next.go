@@ -57,7 +57,7 @@ func (x *Index) addNext(w *worker, ev *kvevent.Event) bool {
 // seqAfter returns the sequence hash of the only block of an event, which follows the one with sequence hash seq, and whether the event
 // has it, as for store.
 func (x *Index) seqAfter(w *worker, ev *kvevent.Event, seq uint64) (uint64, bool) {
-	scheme := &x.opt.Scheme
+	scheme, tokens := &x.opt.Scheme, ev.TokenIDs
 	if n := len(ev.SequenceHashes); n > 0 {
 		return ev.SequenceHashes[0], n == 1
 	}
@@ -67,10 +67,16 @@ func (x *Index) seqAfter(w *worker, ev *kvevent.Event, seq uint64) (uint64, bool
 	if _, ok := x.fits(w, ev); !ok || len(ev.TokenIDs) < x.block || len(ev.Objects) > 0 {
 		return 0, false
 	}
+	if n := x.covered(x.block); len(ev.TokenIDs) > n {
+		if !w.ahead {
+			return 0, false
+		}
+		tokens = tokens[:n]
+	}
 	if !scheme.HasLocal() {
 		return ev.BlockHashes[0], true
 	}
-	if x.locals = scheme.With(ev.LoRA, ev.Namespace).AppendLocal(x.locals[:0], ev.TokenIDs, x.block, nil); len(x.locals) != 1 {
+	if x.locals = scheme.With(ev.LoRA, ev.Namespace).AppendLocal(x.locals[:0], tokens, x.block, nil); len(x.locals) != 1 {
 		return 0, false
 	}
 	return kvhash.Next(seq, x.locals[0]), true

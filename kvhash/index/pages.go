@@ -59,7 +59,7 @@ type inPlane struct {
 func (x *Index) isPage(w *worker, ev *kvevent.Event) bool {
 	size := int(ev.BlockSize)
 	return ev.Kind == kvevent.Stored && size > 0 && size < x.block && x.block%size == 0 && x.block/size <= maxRatio && x.opt.Scheme.HasLocal() &&
-		len(ev.TokenIDs) == len(ev.BlockHashes)*size+x.opt.Scheme.Window(x.block)-x.block && len(ev.LocalHashes)+len(ev.SequenceHashes) == 0 && w.ratio == 0 && w.store == 0
+		isPages(ev, size, x.covered(0)) && len(ev.LocalHashes)+len(ev.SequenceHashes) == 0 && w.ratio == 0 && w.store == 0
 }
 
 // outgrown reports whether an event has whole blocks of a worker whose pages so far may all have been ends of prompts; see worker.grows.
@@ -73,6 +73,12 @@ func (w *worker) outgrown(ev *kvevent.Event) bool {
 func (x *Index) ungather(id WorkerID, w *worker) {
 	w.pages, w.ratio, w.mayGrow = nil, 0, false
 	x.noteFlags(id, w.flags())
+}
+
+// isPages reports whether an event has the tokens of its pages and those after them, of which hashes cover a number. There may be more.
+func isPages(ev *kvevent.Event, size, after int) bool {
+	more := len(ev.TokenIDs) - len(ev.BlockHashes)*size
+	return more == after || more > after && more < size
 }
 
 // gather applies an event of a worker that has pages.
@@ -96,7 +102,7 @@ func (x *Index) gather(id WorkerID, w *worker, ev *kvevent.Event) (res Result) {
 	}
 	if w.pages == nil {
 		w.unknown = w.unknown || w.held > 0 // blocks of a snapshot, whose pages are unknown
-		w.pages = &pages{size: int(ev.BlockSize), per: x.block / int(ev.BlockSize), after: x.opt.Scheme.Window(x.block) - x.block,
+		w.pages = &pages{size: int(ev.BlockSize), per: x.block / int(ev.BlockSize), after: x.covered(0),
 			byHash: make(map[uint64]uint32), list: make([]enginePage, 1), mayGrow: true}
 		w.pages.tokens = make([]uint32, w.pages.size+w.pages.after)
 	}
@@ -123,11 +129,12 @@ func (x *Index) gather(id WorkerID, w *worker, ev *kvevent.Event) (res Result) {
 		return res
 	}
 	tokens := len(ev.TokenIDs)
-	if ev.BlockSize != 0 && int(ev.BlockSize) != p.size || len(ev.LocalHashes)+len(ev.SequenceHashes) > 0 || tokens > 0 && tokens != n*p.size+p.after {
+	if ev.BlockSize != 0 && int(ev.BlockSize) != p.size || len(ev.LocalHashes)+len(ev.SequenceHashes) > 0 || tokens > 0 && !isPages(ev, p.size, p.after) {
 		w.refused = w.refused || !isTail(ev, p.size)
 		return Result{Ignored: n}
 	}
 	p.mayGrow = p.mayGrow && n == 1
+	w.ahead = w.ahead || tokens > n*p.size+p.after
 	if !p.store(ev, plane, maxPending(x)) {
 		w.unknown = true
 	}

@@ -4,6 +4,7 @@ package index_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -150,5 +151,72 @@ func TestTailFirst(t *testing.T) {
 				require.Zero(t, x.Len())
 			})
 		}
+	}
+}
+
+// With EAGLE and MTP, the hashes of vLLM since 0.33 cover tokens after each block. A scheme that covers fewer finds a block too many of prompts
+// that diverge in these tokens, so the worker is not exact.
+func TestTokensAfterBlocks(t *testing.T) {
+	type a = packed.Array
+	type m = packed.Map
+	const why = "stored blocks that depend on tokens after them, which the scheme ignores"
+	prompt := []uint32{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}
+	other := append(slices.Clone(prompt[:8]), 90, 91, 92, 93)
+	for _, tt := range []struct {
+		name, variant string
+		block, after  int
+		depth, beside int32 // of the prompt and of the other one, in tokens
+		why           string
+	}{
+		{"plain", "", 4, 0, 12, 8, ""},
+		{"one token, plain", "", 4, 1, 12, 8, why},
+		{"one token", "eagle", 4, 1, 12, 4, ""},
+		{"one token, larger engine blocks", "eagle", 2, 1, 12, 6, ""},
+		{"three tokens", "eagle", 4, 3, 12, 4, why},
+		{"one token, pages", "eagle", 8, 1, 8, 0, ""},
+		{"one token, pages, plain", "", 8, 1, 8, 8, why},
+		{"three tokens, pages", "eagle", 8, 3, 8, 0, why},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			scheme, err := kvhash.Lookup("dynamo", &kvhash.Options{Variant: tt.variant})
+			require.NoError(t, err)
+			x := index.New(tt.block, &index.Options{Scheme: scheme})
+			id := x.AddWorker(index.Key{Instance: "a"})
+			s := x.NewStream(id, nil)
+			d := kvevent.NewDecoder(kvevent.VLLM, nil)
+			var events a
+			for _, part := range [][2]int{{0, 2}, {2, 3}} { // as they are computed
+				ev := m{"type", "BlockStored", "block_size", 4, "parent_block_hash", nil}
+				if part[0] > 0 {
+					ev[5] = part[0] - 1
+				}
+				var hashes, tokens, ahead a
+				for i := part[0]; i < part[1]; i++ {
+					hashes = append(hashes, i)
+					var list a
+					for _, token := range prompt[4*i : 4*i+4] {
+						tokens = append(tokens, int(token))
+					}
+					for _, token := range prompt[4*i+4 : 4*i+4+tt.after] {
+						list = append(list, int(token))
+					}
+					ahead = append(ahead, list)
+				}
+				ev = append(ev, "block_hashes", hashes, "token_ids", tokens)
+				if tt.after > 0 {
+					ev = append(ev, "lookahead_token_ids", ahead)
+				}
+				events = append(events, ev)
+			}
+			batches, err := d.AppendFrames(nil, [][]byte{nil, {0, 0, 0, 0, 0, 0, 0, 0}, packed.Append(nil, a{1.0, events})})
+			require.NoError(t, err)
+			s.Add(batches...)
+			_, match := x.Best(scheme.AppendBlocks(nil, prompt, tt.block, nil))
+			require.EqualValues(t, tt.depth, match.Depth*int32(tt.block))
+			_, match = x.Best(scheme.AppendBlocks(nil, other, tt.block, nil))
+			require.EqualValues(t, tt.beside, match.Depth*int32(tt.block))
+			w, _ := x.Worker(id)
+			require.Equal(t, tt.why, w.Why)
+		})
 	}
 }

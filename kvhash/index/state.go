@@ -122,6 +122,8 @@ func (w *worker) currentState() (State, string) {
 		return Degraded, "stored blocks whose parent is unknown"
 	case w.unknown:
 		return Degraded, "stored blocks that could not be placed"
+	case w.ahead:
+		return Degraded, "stored blocks that depend on tokens after them, which the scheme ignores"
 	}
 	return s, ""
 }

@@ -54,6 +54,7 @@ type togetherWorker struct {
 	received, grouped                bool
 	unknown, refused, full, hasState bool
 	strange                          bool
+	ahead                            bool // tokens after the blocks of an event
 	small                            bool // each event so far stored one block of a given size, which may be the end of a prompt
 	group                            int32
 	ratio                            int
@@ -71,7 +72,7 @@ type togetherModel struct {
 
 func (w *togetherWorker) clear() {
 	w.locations, w.pred, w.orphans = map[togetherName][]togetherLocation{}, map[uint64]modelDeadline{}, nil
-	w.small = false
+	w.small, w.ahead = false, false
 	w.grouped, w.ratio, w.unknown, w.refused, w.strange, w.full = false, 0, false, false, false, false
 }
 
@@ -286,9 +287,9 @@ func (m *togetherModel) store(w, source *togetherWorker, ev *kvevent.Event, tier
 		bad = ev.BlockSize < 0 || int(ev.BlockSize)%modelBlock != 0 || source.ratio != 0 && ratio != source.ratio && !grows
 	}
 	if bad || ratio > 1 && !given || ratio > 1 && hashed > 0 && hashed != n*ratio ||
-		n > 0 && tokens > 0 && hashed == 0 && (tokens <= (n-1)*ratio*modelBlock || tokens > n*ratio*modelBlock) {
+		n > 0 && tokens > 0 && hashed == 0 && (tokens <= (n-1)*ratio*modelBlock || tokens >= (n+1)*ratio*modelBlock) {
 		size, whole := int(ev.BlockSize), source.ratio*modelBlock
-		tail := n == 1 && size > 0 && size < whole && whole%size == 0 && tokens == size // the end of a prompt
+		tail := n == 1 && size > 0 && size < whole && whole%size == 0 && tokens/size == 1 // the end of a prompt
 		source.refused = source.refused || !tail
 		return index.Result{Ignored: n}
 	}
@@ -296,7 +297,8 @@ func (m *togetherModel) store(w, source *togetherWorker, ev *kvevent.Event, tier
 		if source.ratio != 0 && ratio != source.ratio {
 			source.orphans, source.small = nil, false // what it has remains
 		}
-		source.small = (source.small || source.ratio == 0) && n == 1 && (source.ratio != 0 || ev.BlockSize != 0 && tokens == int(ev.BlockSize))
+		source.small = (source.small || source.ratio == 0) && n == 1 && (source.ratio != 0 || ev.BlockSize != 0 && tokens >= int(ev.BlockSize))
+		source.ahead = source.ahead || n > 0 && hashed == 0 && tokens > n*ratio*modelBlock
 		source.ratio = ratio
 	}
 	if !w.grouped {
@@ -445,7 +447,7 @@ func (m *togetherModel) insert(w *togetherWorker, o *togetherOrphan, seq uint64,
 }
 
 func (w *togetherWorker) state() (index.State, string) {
-	return stated{w.hasState, w.trust, w.why, w.received, w.refused, w.strange, w.full, len(w.orphans) > 0, w.unknown}.trusted()
+	return stated{w.hasState, w.trust, w.why, w.received, w.refused, w.strange, w.full, len(w.orphans) > 0, w.unknown, w.ahead}.trusted()
 }
 
 func (m *togetherModel) expire(now time.Time) {
@@ -674,8 +676,11 @@ func (h *together) event(r *rand.Rand, id index.WorkerID) (ev kvevent.Event) {
 			}
 		default:
 			ev.TokenIDs, ev.LoRA, ev.Namespace = modelTokens(rest), modelLoRA(rest), modelNamespace(rest)
-			if r.IntN(10) == 0 {
+			switch r.IntN(30) {
+			case 0, 1, 2:
 				ev.TokenIDs = ev.TokenIDs[:len(ev.TokenIDs)-1]
+			case 3:
+				ev.TokenIDs = append(ev.TokenIDs, 1)
 			}
 		}
 		if r.IntN(2) == 0 || ratio > 1 && (h.plain || names || r.IntN(6) > 0) { // without, the names would refer to other blocks

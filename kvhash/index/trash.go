@@ -70,7 +70,7 @@ func (x *Index) forget(w *worker) {
 	w.groups = nil
 	x.showNeed(w)
 	w.orphans = orphans{}
-	w.unknown, w.refused, w.strange, w.full = false, false, false, false
+	w.unknown, w.refused, w.strange, w.full, w.ahead = false, false, false, false, false
 	x.tree.reset()
 }
 

@@ -40,6 +40,7 @@ const (
 	fObjects
 	fCopies  // of a removal: how many copies of each block remain
 	fOffsets // the blocks of the tokens that the hashes name, if some have none
+	fAfter   // for each hash, the tokens after its block that it covers
 	fTail    // in a tuple: identified by the value's type
 )
 
@@ -92,6 +93,8 @@ func fieldOf(key []byte) field {
 		return fCopies
 	case "block_offsets":
 		return fOffsets
+	case "lookahead_token_ids":
+		return fAfter
 	}
 	return noField
 }
@@ -100,7 +103,7 @@ func fieldOf(key []byte) field {
 var fieldNames = map[field]string{fType: "type", fHashes: "block_hashes", fParent: "parent_block_hash", fTokens: "token_ids", fBlockSize: "block_size",
 	fLoRAID: "lora_id", fMedium: "medium", fLoRA: "lora_name", fExtraKeys: "extra_keys", fGroup: "group_idx", fAttention: "kv_cache_spec_kind",
 	fWindow: "kv_cache_spec_sliding_window", fLocality: "locality", fOwner: "ownership", fSession: "session_id", fSalt: "cache_salt",
-	fObjects: "block_mm_infos", fCopies: "remaining_copy_counts", fOffsets: "block_offsets"}
+	fObjects: "block_mm_infos", fCopies: "remaining_copy_counts", fOffsets: "block_offsets", fAfter: "lookahead_token_ids"}
 
 // raw is an event that is being decoded. Its lists are in the decoder's memory, from its mark on.
 type raw struct {
@@ -128,6 +131,7 @@ type raw struct {
 	window    int32
 	extraKeys int  // their position, or 0 if absent
 	copies    int  // position of the counts, or 0 if absent
+	after     int  // position of the tokens after the blocks, or 0 if absent
 	sparse    bool // d.offsets has the blocks that the hashes name
 	shift     int  // a tuple has so many values that vLLM's do not have
 }
@@ -320,6 +324,10 @@ func (d *Decoder) readField(e *raw, f field) (ok bool) {
 		return true
 	case fOffsets:
 		return d.offsetList(e)
+	case fAfter:
+		e.after = r.pos // decoded at the end, because the tokens may come later
+		r.skip()
+		return true
 	case fObjects:
 		d.objects, d.keys = d.objects[:e.mark.objects], d.keys[:e.mark.keys]
 		return d.objectInfos(e)
@@ -465,6 +473,13 @@ func (d *Decoder) finish(e *raw) bool {
 			d.malformed("BlockStored: ", why)
 			return false
 		}
+		if e.after > 0 && len(ev.TokenIDs) > 0 && !e.pairs {
+			d.r.pos = e.after
+			if !d.tokensAfter(e, &ev, len(hashes)) {
+				d.malformed("BlockStored: lookahead_token_ids has an invalid value")
+				return false
+			}
+		}
 		if e.extraKeys > 0 {
 			d.r.pos = e.extraKeys
 			if !d.extraKeys(e, &ev, len(hashes)) {
@@ -542,6 +557,31 @@ func (d *Decoder) fit(e *raw, ev *Event, hashes []uint64) ([]uint64, string) {
 	}
 	ev.TokenIDs = tokens[:n:n]
 	return hashes, ""
+}
+
+// tokensAfter reads the tokens after each block that the event has a hash of, and appends those after the last of its blocks to the event's.
+// The tokens after the others begin the next block. vLLM since 0.33 sends them with EAGLE and MTP.
+func (d *Decoder) tokensAfter(e *raw, ev *Event, blocks int) bool {
+	v := d.r.next()
+	if v.kind != arrayKind || v.n != e.hashEnd-e.mark.hashes {
+		return v.kind == nilKind
+	}
+	for i := range v.n {
+		list := d.r.next()
+		if list.kind != arrayKind {
+			return false
+		}
+		if i != blocks-1 {
+			d.r.skipN(list.n)
+			continue
+		}
+		first, ok := e.mark.tokens, false
+		if d.tokens, ok = d.r.tokens(d.tokens[:first+len(ev.TokenIDs)], list.n); !ok {
+			return false
+		}
+		ev.TokenIDs = d.tokens[first:len(d.tokens):len(d.tokens)]
+	}
+	return d.r.ok()
 }
 
 // keepHashes drops what describes the tokens of an event from which the hashes of blocks are missing.
