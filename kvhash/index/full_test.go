@@ -79,3 +79,18 @@ func TestFull(t *testing.T) {
 		require.Zero(t, x.Len())
 	}
 }
+
+// The blocks that a restored state replaces leave room for those of the state.
+func TestRestoreIntoFull(t *testing.T) {
+	x := index.NewAll(modelBlock, &index.AllOptions{MaxBlocks: 8})
+	id := x.AddWorker(index.Key{})
+	s := x.NewStream(id, nil)
+	s.Add(kvevent.Batch{Events: []kvevent.Event{*stored("ab", 0, 0)}})
+	state := x.AppendWorker(nil, id)
+	s.Add(kvevent.Batch{Seq: 1, Events: []kvevent.Event{{Kind: kvevent.Cleared}, *stored("babababa", 0, 0)}})
+	require.Equal(t, 8, x.Len())
+	require.NoError(t, s.Restore(state))
+	require.Equal(t, "0:2", depths(x, "ab"))
+	w, _ := x.Worker(id)
+	require.Equal(t, index.Worker{ID: id, Key: index.Key{}, State: index.Degraded, Why: "batch 1 is missing", Blocks: 2}, w)
+}

@@ -823,6 +823,9 @@ func (x *Index) buildRuns(sets []uint32, parents []child) {
 // graft replaces the worker's blocks with those of the only worker of index y. Lookups see neither.
 func (x *Index) graft(w *worker, y *Index) {
 	t, u, from := &x.tree, &y.tree, y.workers[0]
+	if len(x.trash) > 0 && u.slots.live > x.opt.MaxBlocks-t.slots.live {
+		x.sweep(math.MaxInt) // what cleared workers held must not make the index full
+	}
 	// A block whose predecessor is unknown in this index is found if a run begins with it. Otherwise, if another worker
 	// has it, it is inside a run.
 	hidden := make(map[uint64]uint32)
