@@ -101,7 +101,7 @@ func (x *Index) gather(id WorkerID, w *worker, ev *kvevent.Event) (res Result) {
 		return Result{Ignored: n}
 	}
 	if w.pages == nil {
-		w.unknown = w.unknown || w.held > 0 // blocks of a snapshot, whose pages are unknown
+		w.unknown = w.unknown || w.names.n > 0 // blocks of a snapshot, whose pages are unknown
 		w.pages = &pages{size: int(ev.BlockSize), per: x.block / int(ev.BlockSize), after: x.covered(0),
 			byHash: make(map[uint64]uint32), list: make([]enginePage, 1), mayGrow: true}
 		w.pages.tokens = make([]uint32, w.pages.size+w.pages.after)

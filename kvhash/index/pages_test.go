@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -194,4 +195,21 @@ func TestPagesOfOneToken(t *testing.T) {
 	w, _ = x.Worker(id)
 	require.Equal(t, index.Degraded, w.State)
 	require.LessOrEqual(t, x.Pages(id), 5)
+}
+
+// Blocks that are predicted before the first page arrives are not blocks whose pages are unknown.
+func TestPagesAfterPrediction(t *testing.T) {
+	x := index.NewAll(4, nil)
+	id := x.AddWorker(index.Key{Instance: "a"})
+	prompt := []uint32{1, 2, 3, 4, 5, 6, 7, 8}
+	x.Predict(id, kvhash.Scheme{}.AppendBlocks(nil, prompt, 4, nil), 0, time.Unix(1, 0))
+	require.Equal(t, index.Result{Stored: 2}, x.Add(id, pageEvent(prompt, 1, 0, 8, kvevent.Device)))
+	w, _ := x.Worker(id)
+	require.Equal(t, index.Exact, w.State, w.Why)
+	// Those of a snapshot are.
+	y, err := index.LoadAll(x.AppendSnapshot(nil), nil)
+	require.NoError(t, err)
+	y.Add(id, pageEvent(prompt, 1, 0, 8, kvevent.Device))
+	w, _ = y.Worker(id)
+	require.Equal(t, index.Degraded, w.State)
 }
