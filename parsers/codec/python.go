@@ -18,8 +18,9 @@ import (
 // It begins after the opening parenthesis and is Done after the closing one. Values mean what they mean to Python:
 //
 //   - True, False and None; JSON's true, false and null are treated alike.
-//   - Numbers keep their spelling, without underscores. 0x10, 0o20 and 0b10000 become decimal, or a string if they do
-//     not fit 64 bits; 1. and .5 become 1.0 and 0.5.
+//   - Numbers keep their spelling, without underscores and leading zeros: 007, which Python refuses, is 7 to vLLM and
+//     SGLang. Several signs are one. 0x10, 0o20 and 0b10000 become decimal, or a string if they do not fit 64 bits; 1.
+//     and .5 become 1.0 and 0.5.
 //   - Strings in single, double or triple quotes, with Python's escapes; adjacent literals are one string. r keeps
 //     backslashes; b, u and f are ignored, and so are braces in an f-string. An escape that Python does not know keeps
 //     its backslash, and so does \N{…}. Surrogates in pairs are one character, as a model that thinks in JSON means

@@ -28,8 +28,14 @@ func (d *pythonDecoder) word(c byte, i int) int {
 			d.held = append(d.held, c)
 			return i + 1
 		}
-		if blank(c) && len(d.held) == 1 && !isDigit(d.held[0]) && d.held[0] != '.' {
-			return i + 1 // after the sign
+		if len(d.held) == 1 && (d.held[0] == '-' || d.held[0] == '+') {
+			switch {
+			case c == '-': // two signs are one
+				d.held[0] = '+' + '-' - d.held[0]
+				return i + 1
+			case c == '+', blank(c):
+				return i + 1
+			}
 		}
 		d.number()
 		return i
@@ -148,13 +154,10 @@ func appendNumber(dst, text []byte) (out []byte, ok bool) {
 	dst, rest := appendDigits(dst, text)
 	switch {
 	case len(rest) == 0:
-		zeros := leadingZeros(dst[start:])
-		if len(dst) == start || zeros > 0 && dst[start+zeros] != '0' {
-			return dst, false // nothing, or 007
-		}
-		return dst[:len(dst)-zeros], true
+		dst = trimZeros(dst, start)
+		return dst, len(dst) > start
 	case len(dst) > start:
-		dst = append(dst[:start], dst[start+leadingZeros(dst[start:]):]...)
+		dst = trimZeros(dst, start)
 	case rest[0] != '.':
 		return dst, false
 	default:
@@ -198,13 +201,13 @@ func appendDigits(dst, text []byte) (out, rest []byte) {
 	return dst, nil
 }
 
-// leadingZeros counts the zeros before the last digit.
-func leadingZeros(digits []byte) int {
-	n := 0
-	for n < len(digits)-1 && digits[n] == '0' {
+// trimZeros removes the leading zeros of the digits dst[start:], except for the last digit.
+func trimZeros(dst []byte, start int) []byte {
+	n := start
+	for n < len(dst)-1 && dst[n] == '0' {
 		n++
 	}
-	return n
+	return append(dst[:start], dst[n:]...)
 }
 
 // appendDecimal appends digits of another base as a decimal number.
