@@ -474,6 +474,10 @@ func (p *tagged) closing() bool {
 		fallthrough // the rest is white space
 	case scan.No:
 		p.node, p.pos = 0, p.anchor
+		if p.inMessage {
+			p.state = stSkip
+			return true
+		}
 		p.wrapper, p.listed = false, false
 		p.newRun()
 		p.state = stText

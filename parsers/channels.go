@@ -17,8 +17,9 @@ import (
 // blocks in tags.
 type channels struct {
 	tagged
-	marks  channelSets
-	header headerState
+	marks       channelSets
+	header      headerState
+	callsBefore int32 // calls before the message to a tool
 }
 
 // channelSets are the marker sets of the states of layout channels.
@@ -90,6 +91,7 @@ func (p *channels) advance() bool {
 		if p.tag == nil || !p.inMessage {
 			return p.skipMessage()
 		}
+		return p.skipToCall()
 	}
 	return p.tagged.advance()
 }
@@ -385,7 +387,7 @@ func (p *channels) route() {
 		p.routeChannel()
 	case p.tag != nil:
 		p.mute = true
-		p.state, p.inMessage = stMessage, true
+		p.state, p.inMessage, p.callsBefore = stMessage, true, p.calls
 	default:
 		if !p.beginCall(p.start) {
 			return
@@ -518,7 +520,8 @@ func (p *channels) skipMessage() bool {
 	return true
 }
 
-// messageBody opens the block of calls in a message to a tool, in families that write one there.
+// messageBody opens the next block of calls in a message to a tool, in families that write one there. Anything else is
+// skipped.
 func (p *channels) messageBody() bool {
 	if p.want && p.node == 0 && p.beginGuided() {
 		p.inMessage = false
@@ -536,24 +539,17 @@ func (p *channels) messageBody() bool {
 		at = p.pos
 	}
 	if st != scan.Yes {
-		p.inMessage = false
 		p.start = at
-		if p.lastCall { // there was a call: the rest has no recipient
-			p.newRun()
-			p.state = stText
-			return st == scan.No
-		}
-		if p.beginCall(at) {
-			why := event.BadStructure
-			if st == scan.More {
-				why = event.Truncated
+		if p.calls == p.callsBefore && !p.call.open { // a broken call, unless one follows
+			if !p.beginCall(at) {
+				return false
 			}
-			p.call.name = append(p.call.name, p.header.recipient...)
-			p.abort(why, at)
-			p.state = stSkip
+			p.call.name = append(p.call.name[:0], p.header.recipient...)
 		}
+		p.state = stSkip
 		return st == scan.No
 	}
+	p.foundCall()
 	p.start, p.openAt = p.mark, p.mark
 	p.wrapper = p.sets.opens.markers[m].role == roleWrapOpen
 	p.state = stOpened
@@ -561,6 +557,27 @@ func (p *channels) messageBody() bool {
 		p.beginName()
 	}
 	return true
+}
+
+// skipToCall reads on to the next call in a message to a tool. A message without any is a broken call.
+func (p *channels) skipToCall() bool {
+	again := p.skip()
+	switch p.state {
+	case stSkip, stMessage:
+	case stText: // the message ended
+		p.abort(event.BadStructure, p.mark)
+	default:
+		p.foundCall()
+	}
+	return again
+}
+
+// foundCall discards the broken call that the message was before a call in it was found.
+func (p *channels) foundCall() {
+	if p.call.open && !p.call.started {
+		p.cancelCall()
+		p.call.name = p.call.name[:0]
+	}
 }
 
 // recipients returns the names of routes that are recipients, which begin with prefix.

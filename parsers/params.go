@@ -159,12 +159,15 @@ func (p *tagged) endParams(to int, flags event.Flags) {
 	p.arguments(p.made(p.param.end()), to)
 	p.endCall(to, flags)
 	p.node = 0
-	if p.wrapper {
+	switch {
+	case p.wrapper:
 		p.state = stClosing
-		return
+	case p.inMessage:
+		p.layout.afterBlock()
+	default:
+		p.newRun()
+		p.state = stText
 	}
-	p.newRun()
-	p.state = stText
 }
 
 // paramKey reads the key of a parameter.
