@@ -50,15 +50,17 @@ const (
 	roleSection role = roleNone + 1 + iota
 	roleBody
 	roleEnd
+	roleRecipient // what comes before a recipient, in reasoning that a header without its first marker may end
 )
 
 // The states of layout channels.
 const (
-	stFirst   state = stTagged + iota // the implied first header
-	stHeader                          // a header
-	stRaw                             // the body of a call: free text
-	stMessage                         // at the beginning of a message to a tool
-	stAfter                           // after the arguments, before the end marker
+	stFirst      state = stTagged + iota // the implied first header
+	stHeader                             // a header
+	stRaw                                // the body of a call: free text
+	stMessage                            // at the beginning of a message to a tool
+	stAfter                              // after the arguments, before the end marker
+	stBareHeader                         // after what comes before a recipient, in reasoning
 )
 
 // begin implements layout.
@@ -87,6 +89,8 @@ func (p *channels) advance() bool {
 		return p.endOfMessage()
 	case stFirst:
 		return p.firstHeader()
+	case stBareHeader:
+		return p.bareHeader()
 	case stSkip:
 		if p.tag == nil || !p.inMessage {
 			return p.skipMessage()
@@ -179,7 +183,45 @@ func (p *channels) marker(m marker) {
 		p.endMessage()
 		p.start = p.pos
 		p.newRun()
+	case roleRecipient:
+		last := p.last
+		if p.mark > p.start {
+			last = p.win[p.mark-1]
+		}
+		if blank(last) || p.mark == p.start && !p.runOpen {
+			p.flush(p.mark, true)
+			p.openAt, p.from, p.lit = p.mark, p.pos, 0
+			p.state = stBareHeader
+		}
 	}
+}
+
+// bareHeader ends reasoning if a recipient and the marker of a body follow: the header of a message whose first marker
+// is missing.
+func (p *channels) bareHeader() bool {
+	for p.lit == 0 && p.pos < len(p.win) && p.win[p.pos] != '<' && !blank(p.win[p.pos]) && p.pos-p.from < p.c.g.MaxHold {
+		work.Add(1)
+		p.pos++
+	}
+	body := p.c.g.Channels.Body.Text
+	at := p.pos - p.lit
+	st, end := scan.Match(p.win, p.pos, body, &p.lit)
+	if st == scan.More && !p.final {
+		p.pos = end
+		return false
+	}
+	p.lit = 0
+	if st != scan.Yes || at == p.from || !p.is(body, end) {
+		p.pos, p.node, p.state = at, 0, stText
+		return true
+	}
+	p.header.reset()
+	p.header.recipient = append(p.header.recipient, p.win[p.from:at]...)
+	p.mark = p.openAt
+	p.endMessage()
+	p.start, p.pos = end, end
+	p.route()
+	return true
 }
 
 // endMessage ends the run and the message it is in, before the marker at mark.
@@ -620,6 +662,9 @@ func compileChannels(g *grammar.Grammar) *compiled {
 	sets.all, sets.ends = newSet(all...), newSet(ends...)
 	c := newCompiled(g, sets.all)
 	c.frames, c.hasReasoning = true, true
+	if ch.Calls != nil && ch.Recipient != "" {
+		c.leaving = newSet(append(slices.Clip(all), marker{text: ch.Recipient, role: roleRecipient})...)
+	}
 	var tag *grammar.Tagged
 	var tags *tagSets
 	switch {

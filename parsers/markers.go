@@ -23,6 +23,7 @@ type compiled struct {
 	reasoning [4]*markerSet // what ends a run of reasoning, by variant
 	braced    [4]*markerSet // text, with the brace of a call object without a tag; nil where there are none
 	quoted    *markerSet    // the same where tool markup in reasoning is text; nil for layouts without such
+	leaving   *markerSet    // the same where the header of another message ends reasoning; nil for layouts without such
 
 	markers []grammar.Marker // of g
 
@@ -116,6 +117,9 @@ func (c *compiled) sets(opt *Options, rules *rules) (text, reasoning, braced *ma
 	}
 	if rules.quoteInReasoning && c.quoted != nil && r&withReasoning != 0 {
 		return c.text[t], c.quoted, c.braced[t]
+	}
+	if rules.breakOut && c.leaving != nil {
+		return c.text[t], c.leaving, c.braced[t]
 	}
 	return c.text[t], c.reasoning[r], c.braced[t]
 }

@@ -40,7 +40,8 @@ import (
 //	quote_in_reasoning    tool markup inside reasoning is text. By default the call is parsed, with event.InReasoning
 //	                      set, and the reasoning continues after it.
 //	break_out             a call inside reasoning ends the reasoning, for models that leave out the closing tag. The call
-//	                      does not carry event.InReasoning, and what follows it is text.
+//	                      does not carry event.InReasoning, and what follows it is text. In families of channels whose
+//	                      calls are in tags, the header of a message ends reasoning also if its first marker is missing.
 //	opener_ends_thought   the opening tag of a call ends reasoning even if no call follows it. By default such a tag is
 //	                      reasoning, because models think about the format too.
 //	force_reasoning       StartUnspecified means inside reasoning for every family that has reasoning.
