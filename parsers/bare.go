@@ -24,6 +24,9 @@ func (p *tagged) beginBareList() {
 // bareList holds a list of calls until it is complete, because a list without a tag is text unless all of it is valid.
 func (p *tagged) bareList() bool {
 	m := p.machine
+	if m.step == bareEcho {
+		return p.echo()
+	}
 	for m.step == 0 { // check for a name and a parenthesis after the bracket
 		if m.from == len(m.win) {
 			if m.final {
@@ -57,7 +60,12 @@ func (p *tagged) bareList() bool {
 	case m.step != 1:
 		return p.literal(st)
 	case st == grammar.Done:
-		if calls, ok := p.pythonCalls(m.win[m.openAt:m.pos]); ok {
+		calls, ok := p.pythonCalls(m.win[m.openAt:m.pos])
+		switch {
+		case ok && p.inTags:
+			m.step, m.node, m.from = bareEcho, 0, m.pos
+			return p.echo()
+		case ok:
 			p.emitCalls(calls)
 			return true
 		}
@@ -72,6 +80,22 @@ func (p *tagged) nameBefore(at int) bool {
 		at--
 	}
 	return at > p.openAt+1
+}
+
+// echo handles the list of calls win[openAt:from] after calls in tags, which the model repeats. The list is dropped if the
+// closing tag of a block follows it, and is text otherwise.
+func (p *tagged) echo() bool {
+	m, st := p.expect(p.sets.closing)
+	switch {
+	case st == scan.More && !p.final && p.anchor-p.from <= p.c.g.MaxHold:
+		return false
+	case st == scan.Yes && p.sets.closing.markers[m].role == roleWrapClose && !p.rules.keepOrphans:
+		p.start = p.pos
+		p.newRun()
+		p.state = stText
+		return true
+	}
+	return p.bareText(p.from)
 }
 
 // bareText returns to text after bytes that are not a list; no list begins before window position to.
@@ -140,6 +164,7 @@ func trimmed(b []byte) []byte {
 const (
 	literalBare   uint8 = iota + 2 // dicts without a tag: text unless they are calls
 	literalTagged                  // dicts after the opening tag: a broken call unless they are calls
+	bareEcho                       // calls after calls in tags, up to from
 )
 
 // openLiteral drops the opening tag at openAt, which the list at pos follows.

@@ -18,6 +18,7 @@ type tagged struct {
 	wrapper   bool // inside the wrapper of a block
 	listed    bool // inside a list of calls
 	inMessage bool // inside a message to a tool, where nothing is prose
+	inTags    bool // there was a block in tags, and the family needs them: calls without tags repeat it
 	suspected bool // the opening tag that no call followed is a token
 	noisy     bool // it opens a block in which the tag of a call is a token too
 	waiting   bool // for more, to tell whether a call begins
@@ -147,6 +148,7 @@ func (p *tagged) commit() bool {
 	p.endRun()
 	ok := p.beginCall(p.openAt)
 	p.call.name = append(p.call.name, name...)
+	p.inTags = p.inTags || p.wrapper && !p.tag.Wrapper.Optional && !p.reasoning
 	return ok
 }
 
