@@ -173,11 +173,13 @@ func pythonText(r *rand.Rand, v any) string {
 func pythonQuoted(r *rand.Rand, s string) string {
 	quote := pick(r, `"`, "'", `"""`, "'''")
 	var b strings.Builder
-	b.WriteString(pick(r, "", "", "u", "f") + quote)
+	prefix := pick(r, "", "", "u", "f")
+	b.WriteString(prefix + quote)
 	for _, c := range s {
 		switch {
 		case r.IntN(20) == 0:
 			b.WriteString(quote + pick(r, " ", "\n") + quote) // another literal
+			prefix = ""
 		case r.IntN(20) == 0:
 			b.WriteString("\\\n")
 		}
@@ -186,6 +188,8 @@ func pythonQuoted(r *rand.Rand, s string) string {
 			b.WriteString(`\n`)
 		case c == '\\' || strings.ContainsRune(quote, c):
 			b.WriteString(`\` + string(c))
+		case prefix == "f" && (c == '{' || c == '}'):
+			b.WriteString(string(c) + string(c))
 		case c < 0x100 && r.IntN(8) == 0:
 			b.WriteString(pick(r, fmt.Sprintf(`\x%02x`, c), fmt.Sprintf(`\%03o`, c), fmt.Sprintf(`\u%04X`, c)))
 		case c > 0x7f && r.IntN(3) == 0:

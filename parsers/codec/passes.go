@@ -27,7 +27,7 @@ func (d *gemmaDecoder) Passes() *[256]bool {
 
 // Passes implements [grammar.Passing].
 func (d *pythonDecoder) Passes() *[256]bool {
-	if d.state != pythonString || d.open > 0 {
+	if d.state != pythonString || d.open > 0 || d.str.format {
 		return nil
 	}
 	return pythonSpecials

@@ -100,7 +100,7 @@ func (s *ListScanner) step(c byte) bool {
 	s.word = 0
 	switch {
 	case nameByte(c):
-		_, p := stringPrefix([]byte{c})
+		_, _, p := stringPrefix([]byte{c})
 		s.prefix = p && (word == 0 || s.prefix)
 		s.word = min(word+1, 3)
 	case c == '"' || c == '\'':

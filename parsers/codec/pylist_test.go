@@ -53,7 +53,7 @@ func TestListScanner(t *testing.T) {
 		{`[f(a='it\'s ]'), g(b=[1, {"k": ')'}])]`, 38, grammar.Done},
 		{`[f(a='''it's "]" ''', b="""a"b""c]""\"""")]]`, 43, grammar.Done},
 		{`[f(a="", b='', c='''''', d="""""")]`, 35, grammar.Done},
-		{`[f(a=r"\"]", b=Rb'\\', c=f"{x}")]`, 33, grammar.Done},
+		{`[f(a=r"\"]", b=Rf'\\', c=f"{x}")]`, 33, grammar.Done},
 		{"[f(a='p\nq')]", 12, grammar.Done},
 		{"[see (a) and b] x", 15, grammar.Done},
 		{"", 0, grammar.More},

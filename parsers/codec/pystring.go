@@ -5,6 +5,7 @@ package codec
 import (
 	"unicode/utf8"
 
+	"github.com/weft-go/weft/parsers/grammar"
 	"github.com/weft-go/weft/parsers/internal/jsontext"
 )
 
@@ -14,6 +15,8 @@ type pythonText struct {
 	quotes uint8 // in a row, of those that open or end the literal
 	triple bool
 	raw    bool
+	format bool
+	brace  byte // of an f-string, of which a second one must follow
 
 	escape byte // x, u, U, or 0 for octal digits
 	digits [8]byte
@@ -28,16 +31,27 @@ var plainText = func() (t [256]bool) {
 	return
 }()
 
+// plainFormat is plainText for f-strings.
+var plainFormat = func() (t [256]bool) {
+	t = plainText
+	t['{'], t['}'] = false, false
+	return
+}()
+
 // quote begins a string literal with the quote c.
-func (d *pythonDecoder) quote(c byte, raw bool) {
-	d.str = pythonText{quote: c, quotes: 1, raw: raw}
+func (d *pythonDecoder) quote(c byte, raw, format bool) {
+	d.str = pythonText{quote: c, quotes: 1, raw: raw, format: format}
 	d.state = pythonQuote
 }
 
 // text reads on in a string literal.
 func (d *pythonDecoder) text(src []byte, i int) int {
+	plain := &plainText
+	if d.str.format {
+		plain = &plainFormat
+	}
 	from := i
-	for i < len(src) && plainText[src[i]] {
+	for i < len(src) && plain[src[i]] {
 		i++
 	}
 	if i > from {
@@ -61,6 +75,8 @@ func (d *pythonDecoder) text(src []byte, i int) int {
 		d.state, d.str.quotes = pythonEndQuote, 1
 	case c == d.str.quote:
 		d.state = pythonJoin
+	case d.str.format && (c == '{' || c == '}'):
+		d.state, d.str.brace = pythonField, c
 	default:
 		d.data(src[i : i+1])
 	}
@@ -107,6 +123,13 @@ func (d *pythonDecoder) special(c byte, i int) int {
 		if c == '\n' {
 			i++
 		}
+	case pythonField:
+		if c != s.brace { // the value of a name, which is not known
+			d.end = grammar.Bad
+			return i
+		}
+		d.data([]byte{c})
+		i++
 	case pythonDigits:
 		return d.digit(c, i)
 	case pythonEscape:

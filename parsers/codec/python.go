@@ -22,16 +22,15 @@ import (
 //     SGLang. Several signs are one. 0x10, 0o20 and 0b10000 become decimal, or a string if they do not fit 64 bits; 1.
 //     and .5 become 1.0 and 0.5.
 //   - Strings in single, double or triple quotes, with Python's escapes; adjacent literals are one string. r keeps
-//     backslashes; b, u and f are ignored, and so are braces in an f-string. An escape that Python does not know keeps
-//     its backslash, and so does \N{…}. Surrogates in pairs are one character, as a model that thinks in JSON means
-//     them.
+//     backslashes, u is ignored, and in an f-string two braces are one. An escape that Python does not know keeps its
+//     backslash, and so does \N{…}. Surrogates in pairs are one character, as a model that thinks in JSON means them.
 //   - Lists, tuples and sets become arrays; a parenthesis around one value without a comma is nothing.
 //   - Keys of a dict become strings the way json.dumps makes them: {1: 2, None: 3} is {"1":2,"null":3}. A key that is
 //     repeated inside a dict is written twice.
 //
 // A trailing comma is allowed, and names may hold dots, dashes and dollar signs, which some tools use. Line breaks
-// inside one-line strings are data. All else is Bad: positional arguments, * and **, names, calls, operators, comments,
-// a keyword that comes twice, a key in parentheses unless it is the first of its dict.
+// inside one-line strings are data. All else is Bad: positional arguments, * and **, names, also in an f-string, calls,
+// operators, comments, bytes, a keyword that comes twice, a key in parentheses unless it is the first of its dict.
 //
 // Strings leave as they come, except inside a parenthesis without a comma yet and in the first element of a dict or
 // set, which are kept, at most 4096 bytes, because what encloses them is not known.
@@ -57,6 +56,7 @@ const (
 	pythonRaw                         // after a backslash of a raw string
 	pythonReturn                      // after a backslash and a carriage return
 	pythonDigits                      // in the digits of an escape
+	pythonField                       // after a brace in an f-string
 	pythonEndQuote                    // after a quote that ends a string in triple quotes if two more follow
 	pythonJoin                        // after a string: another may follow
 	pythonJoinWord                    // in the prefix of another
@@ -129,7 +129,7 @@ func (d *pythonDecoder) Append(dst, src []byte, final bool) (out []byte, n int, 
 		switch d.state {
 		case pythonString:
 			i = d.text(src, i)
-		case pythonQuote, pythonEscape, pythonRaw, pythonReturn, pythonDigits, pythonEndQuote:
+		case pythonQuote, pythonEscape, pythonRaw, pythonReturn, pythonDigits, pythonField, pythonEndQuote:
 			i = d.special(c, i)
 		case pythonInName, pythonWord, pythonJoinWord, pythonNumber:
 			i = d.word(c, i)
@@ -170,7 +170,7 @@ func (d *pythonDecoder) structure(c byte) bool {
 		return d.value(c)
 	case pythonJoin:
 		if c == '"' || c == '\'' {
-			d.quote(c, false)
+			d.quote(c, false, false)
 			return true
 		}
 		if nameStart(c) {
@@ -218,7 +218,7 @@ func (d *pythonDecoder) value(c byte) bool {
 	case c == '"' || c == '\'':
 		d.before()
 		d.put(`"`)
-		d.quote(c, false)
+		d.quote(c, false, false)
 		return true
 	case nameStart(c):
 		d.state, d.held = pythonWord, d.held[:0]

@@ -48,12 +48,12 @@ func (d *pythonDecoder) word(c byte, i int) int {
 		return i + 1
 	}
 	if c == '"' || c == '\'' {
-		if raw, ok := stringPrefix(d.held); ok {
+		if raw, format, ok := stringPrefix(d.held); ok {
 			if d.state == pythonWord {
 				d.before()
 				d.put(`"`)
 			}
-			d.quote(c, raw)
+			d.quote(c, raw, format)
 			return i + 1
 		}
 	}
@@ -79,21 +79,23 @@ func literal(word []byte) string {
 	return ""
 }
 
-// stringPrefix reports whether word may be the prefix of a string, and whether it makes it raw.
-func stringPrefix(word []byte) (raw, ok bool) {
+// stringPrefix reports whether word may be the prefix of a string, and whether it makes it raw or an f-string.
+func stringPrefix(word []byte) (raw, format, ok bool) {
 	if len(word) > 2 {
-		return false, false
+		return false, false, false
 	}
 	for _, c := range word {
 		switch c | 0x20 {
 		case 'r':
 			raw = true
-		case 'b', 'u', 'f':
+		case 'f':
+			format = true
+		case 'u':
 		default:
-			return false, false
+			return false, false, false
 		}
 	}
-	return raw, true
+	return raw, format, true
 }
 
 // inNumber reports whether c continues the number in held.
