@@ -580,9 +580,11 @@ func (p *tagged) skip() bool {
 	case roleWrapClose:
 		p.layout.afterBlock()
 	case roleWrapOpen:
+		p.call.name, p.call.id = p.call.name[:0], p.call.id[:0]
 		p.wrapper = true
 		p.state = stOpened
 	case roleCallOpen:
+		p.call.name, p.call.id = p.call.name[:0], p.call.id[:0]
 		if p.tag.Name == nil || !p.wrapper {
 			p.state = stOpened
 			break

@@ -20,6 +20,7 @@ type channels struct {
 	marks       channelSets
 	header      headerState
 	callsBefore int32 // calls before the message to a tool
+	owed        bool  // no call was found in it: the open call is the message
 }
 
 // channelSets are the marker sets of the states of layout channels.
@@ -429,7 +430,7 @@ func (p *channels) route() {
 		p.routeChannel()
 	case p.tag != nil:
 		p.mute = true
-		p.state, p.inMessage, p.callsBefore = stMessage, true, p.calls
+		p.state, p.inMessage, p.callsBefore, p.owed = stMessage, true, p.calls, false
 	default:
 		if !p.beginCall(p.start) {
 			return
@@ -582,10 +583,11 @@ func (p *channels) messageBody() bool {
 	}
 	if st != scan.Yes {
 		p.start = at
-		if p.calls == p.callsBefore && !p.call.open { // a broken call, unless one follows
+		if p.calls == p.callsBefore { // a broken call, unless one follows
 			if !p.beginCall(at) {
 				return false
 			}
+			p.owed = true
 			p.call.name = append(p.call.name[:0], p.header.recipient...)
 		}
 		p.state = stSkip
@@ -607,7 +609,10 @@ func (p *channels) skipToCall() bool {
 	switch p.state {
 	case stSkip, stMessage:
 	case stText: // the message ended
-		p.abort(event.BadStructure, p.mark)
+		if p.owed {
+			p.owed = false
+			p.abort(event.BadStructure, p.mark)
+		}
 	default:
 		p.foundCall()
 	}
@@ -616,10 +621,11 @@ func (p *channels) skipToCall() bool {
 
 // foundCall discards the broken call that the message was before a call in it was found.
 func (p *channels) foundCall() {
-	if p.call.open && !p.call.started {
+	if p.owed {
+		p.owed = false
 		p.cancelCall()
-		p.call.name = p.call.name[:0]
 	}
+	p.call.name = p.call.name[:0]
 }
 
 // recipients returns the names of routes that are recipients, which begin with prefix.
