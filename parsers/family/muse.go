@@ -37,11 +37,11 @@ func museGlimmer() *grammar.Grammar {
 				Wrapper: &grammar.Wrapper{
 					Open: grammar.Lit("<atem:function_calls>"), Close: grammar.Lit("</atem:function_calls>"), Optional: true,
 				},
-				Open:  grammar.Lit(`<atem:invoke name="`),
-				Name:  &grammar.Name{Ends: []string{`">`}},
+				Open:  grammar.Lit("<atem:invoke name="),
+				Name:  &grammar.Name{Ends: []string{">", "/>"}},
 				Close: grammar.Lit("</atem:invoke>"),
 				Body: grammar.Body{Params: &grammar.Params{
-					Open: `<atem:parameter name="`, KeyEnd: `">`, Close: "</atem:parameter>",
+					Open: "<atem:parameter name=", KeyEnd: ">", Close: "</atem:parameter>",
 				}},
 			},
 		},
