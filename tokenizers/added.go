@@ -245,8 +245,8 @@ func (c *cuts) next() bool {
 			// A token that begins inside this space is still found; the space then belongs to both.
 			end = spaceAfter(c.s, end)
 		}
-		if start > end {
-			continue // inside such a space, with lStrip; the reference panics
+		if start >= end {
+			continue // such a space ended with it, or after it, which makes the reference panic
 		}
 		from := c.from
 		c.from = end

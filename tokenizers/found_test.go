@@ -82,6 +82,22 @@ func TestFound(t *testing.T) {
 			t.Errorf("%q", got)
 		}
 	})
+	t.Run("a token that strips left in space that another has taken", func(t *testing.T) {
+		for flags, c := range map[string][]struct {
+			text string
+			want []uint32
+		}{
+			`"content":"\n","lstrip":true,"rstrip":true`: {{"\n\n", []uint32{1}}, {"a\n\na\n", []uint32{0, 1, 0, 1}}},
+			`"content":" ","lstrip":true,"rstrip":false`: {{"  ", []uint32{1, 1}}, {"<x> a", []uint32{2, 0}}, {"<x>  a", []uint32{2, 0}}},
+		} {
+			tok := load([]string{"a"}, nil, `"added_tokens":[{"id":1,"normalized":false,`+flags+`},{"id":2,"content":"<x>","normalized":false,"rstrip":true}]`)
+			for _, x := range c {
+				if got := tok.AppendEncode(nil, x.text); !slices.Equal(got, x.want) {
+					t.Errorf("%s: %q: got %v, want %v", flags, x.text, got, x.want)
+				}
+			}
+		}
+	})
 	for name, c := range map[string]struct {
 		vocab  []string
 		model  map[string]any
