@@ -314,6 +314,12 @@ func (t trust) whole(n int) bool {
 	return t.all || len(t.ranges) > 0 && t.ranges[0].start <= t.base && t.base+n <= t.ranges[0].end
 }
 
+// holds reports whether the bytes [start, end), in the coordinates of ranges, are trusted. An empty range is not.
+func (t trust) holds(start, end int) bool {
+	k := sort.Search(len(t.ranges), func(k int) bool { return t.ranges[k].end >= end })
+	return start < end && k < len(t.ranges) && t.ranges[k].start <= start
+}
+
 func aloneAt(s string, start, end int) bool {
 	if start > 0 {
 		if r, _ := utf8.DecodeLastRuneInString(s[:start]); unidata.IsWord(r) {

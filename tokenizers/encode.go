@@ -55,8 +55,8 @@ type Segment struct {
 // token of one ordinary character becomes the unknown token in untrusted text, or U+FFFD if there is none. In all
 // other respects the text is one string. The ids equal the result of [Tokenizer.AppendEncode] for the joined text if no
 // untrusted text spells an added token. A trusted token that strips white space also strips untrusted white space, and
-// a single-word token depends on the characters next to it, trusted or not. A special token that merges make from text
-// that does not spell it is split in trusted text too; see [Splitter.Plain].
+// a single-word token depends on the characters next to it, trusted or not. What the model makes of trusted bytes alone
+// may be a special token, as in AppendEncode.
 //
 // If the normalizer changes a range with both trusted and untrusted text, normalized added tokens in it (which are
 // rare) remain text.
@@ -181,7 +181,7 @@ func (t *Tokenizer) encodeText(dst []uint32, x text, sc *scratch) []uint32 {
 		dst = t.pieces(dst, x.stretch, 0, sc)
 	}
 	if t.reachable && !x.trust.all {
-		dst = t.defuse(dst, start, sc, x.from != nil)
+		dst = t.defuse(dst, start, x, sc)
 	}
 	return dst
 }
@@ -286,27 +286,35 @@ func (t *Tokenizer) word(dst []uint32, x stretch, i, j int, sc *scratch) []uint3
 	return dst
 }
 
-// defuse replaces special ids that the model made from ordinary text by the ids of their characters, encoded one by
-// one.
-func (t *Tokenizer) defuse(dst []uint32, start int, sc *scratch, offsets bool) []uint32 {
-	clean := true
-	for _, id := range dst[start:] {
-		clean = clean && t.flag(id)&flagForged == 0
-	}
-	if clean {
+// defuse replaces special ids that the model made from text of x that is not trusted by the ids of their characters,
+// encoded one by one. The ids of x begin at dst[start].
+func (t *Tokenizer) defuse(dst []uint32, start int, x text, sc *scratch) []uint32 {
+	parse := sc.special == SpecialParse
+	if !t.anyForged(dst[start:]) || parse && x.trust.whole(len(x.s)) {
 		return dst
+	}
+	track := x.from != nil
+	parse = parse && len(x.trust.ranges) > 0
+	if !track && parse {
+		// Encode once more, to find out which bytes the ids represent.
+		x = sc.track(x)
+		dst = t.pieces(dst[:start], x.stretch, 0, sc)
 	}
 	ids := append([]uint32(nil), dst[start:]...)
 	dst = dst[:start]
 	var offs []Offset
-	if offsets {
+	if x.from != nil {
 		n := len(sc.offs) - len(ids)
 		offs = append(offs, sc.offs[n:]...)
 		sc.offs = sc.offs[:n]
 	}
+	base := 0
+	if !track {
+		base = x.trust.base
+	}
 	for i, id := range ids {
 		n := len(dst)
-		if t.flag(id)&flagForged == 0 {
+		if t.flag(id)&flagForged == 0 || parse && x.trust.holds(base+offs[i].Start, base+offs[i].End) {
 			dst = append(dst, id)
 		} else {
 			for _, part := range t.model.parts(id) {
@@ -320,11 +328,21 @@ func (t *Tokenizer) defuse(dst []uint32, start int, sc *scratch, offsets bool) [
 				}
 			}
 		}
-		for ; offsets && n < len(dst); n++ {
+		for ; track && n < len(dst); n++ {
 			sc.offs = append(sc.offs, offs[i])
 		}
 	}
 	return dst
+}
+
+// anyForged reports whether the model may have made one of ids from ordinary text, although it is special.
+func (t *Tokenizer) anyForged(ids []uint32) bool {
+	for _, id := range ids {
+		if t.flag(id)&flagForged != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // scratch is the mutable state of one encoding.

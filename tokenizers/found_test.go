@@ -98,6 +98,28 @@ func TestFound(t *testing.T) {
 			}
 		}
 	})
+	t.Run("a special token that the model makes of trusted text", func(t *testing.T) {
+		tok := load([]string{"a", "x", "?"}, map[string]any{"unk_token": "?"}, `"added_tokens":[{"id":1,"content":"x","special":true,"single_word":true,"normalized":false}]`)
+		for _, c := range []struct {
+			segs []Segment
+			want []uint32
+		}{
+			{[]Segment{{"ax", true}}, []uint32{0, 1}},
+			{[]Segment{{"a", false}, {"x", true}, {"a", false}}, []uint32{0, 1, 0}},
+			{[]Segment{{"x", true}, {"xx", false}, {"x", true}}, []uint32{1, 2, 2, 1}},
+			{[]Segment{{"a", true}, {"x", false}}, []uint32{0, 2}},
+		} {
+			if got := tok.AppendEncodeSegments(nil, c.segs); !slices.Equal(got, c.want) {
+				t.Errorf("%v: got %v, want %v", c.segs, got, c.want)
+			}
+			if e := encodeSegments(t, tok, c.segs, EncodeOptions{Offsets: true}); !slices.Equal(e.IDs, c.want) || len(e.Offsets) != len(c.want) {
+				t.Errorf("%v: with offsets %v, %v, want %v", c.segs, e.IDs, e.Offsets, c.want)
+			}
+			if e := encodeSegments(t, tok, c.segs, EncodeOptions{Special: SpecialText}); slices.Contains(e.IDs, 1) {
+				t.Errorf("%v: special tokens as text: %v", c.segs, e.IDs)
+			}
+		}
+	})
 	for name, c := range map[string]struct {
 		vocab  []string
 		model  map[string]any

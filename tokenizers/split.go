@@ -63,7 +63,6 @@ type Splitter struct {
 	ends    [256]bool // bytes that a cut point can follow
 	strips  bool      // some token of the trie is followed by white space that belongs to it
 	newline newlineRule
-	plain   bool     // AppendEncode(text) is AppendEncodeSegments of one trusted segment
 	tokens  []string // tokens in the trie
 }
 
@@ -91,8 +90,6 @@ type nature struct {
 	newline  newlineRule // what the pre-tokenizer allows
 	// Ids of a range between raw added tokens depend on the provenance of all of it.
 	mixes bool
-	// AppendEncode differs from AppendEncodeSegments of one trusted segment.
-	modes bool
 }
 
 // nature returns the properties of t.
@@ -107,7 +104,6 @@ func (t *Tokenizer) nature() nature {
 		newline:  newlineAny,
 		// The normalizer changes the text that encodeNormal and defuse examine.
 		mixes: len(t.norm) > 0 && (t.normal != nil || t.reachable),
-		modes: t.reachable,
 	}
 	if t.trunc != (Truncation{}) || t.pad != (Padding{}) {
 		n.why = "the file truncates or pads texts"
@@ -187,7 +183,6 @@ func (t *Tokenizer) newSplitter() (*Splitter, error) {
 func (t *Tokenizer) cutRules() *Splitter {
 	c := &Splitter{}
 	n := t.nature()
-	c.plain = !n.modes
 	if n.why != "" {
 		c.off = n.why
 		return c
@@ -339,10 +334,6 @@ func (c *Splitter) addNewline(added []AddedToken, shown []string, n nature) {
 	c.newline = n.newline
 	c.ends['\n'] = true
 }
-
-// Plain reports whether [Tokenizer.AppendEncode] of a text returns the same IDs as [Tokenizer.AppendEncodeSegments] with
-// one trusted segment. It does not if merges can make a special token from ordinary text.
-func (c *Splitter) Plain() bool { return c.plain }
 
 // at returns the boundary at p, 0 < p <= len(text).
 func (c *Splitter) at(text string, p int, untrusted []Offset) Boundary {

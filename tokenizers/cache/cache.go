@@ -134,7 +134,7 @@ func (c *Cache) AppendEncode(dst []uint32, ns, text string) []uint32 {
 	}
 	e := c.encoders.Get().(*encoder)
 	e.one[0] = tokenizers.Segment{Text: text, Trusted: true}
-	dst, _, _ = c.encode(dst, nil, false, nil, 0, rootKey{ns, !c.split.Plain()}, e.one[:], e)
+	dst, _, _ = c.encode(dst, nil, false, nil, 0, rootKey{ns}, e.one[:], e)
 	return dst
 }
 
@@ -144,7 +144,7 @@ func (c *Cache) AppendEncodeSegments(dst []uint32, ns string, segs []tokenizers.
 	if c.Err() != nil {
 		return c.tok.AppendEncodeSegments(dst, segs)
 	}
-	dst, _, _ = c.encode(dst, nil, false, nil, 0, rootKey{ns, false}, segs, c.encoders.Get().(*encoder))
+	dst, _, _ = c.encode(dst, nil, false, nil, 0, rootKey{ns}, segs, c.encoders.Get().(*encoder))
 	return dst
 }
 
@@ -154,7 +154,7 @@ func (c *Cache) AppendEncodePrefixes(dst []uint32, prefixes []Prefix, ns string,
 	if c.Err() != nil {
 		return c.tok.AppendEncodeSegments(dst, segs), prefixes
 	}
-	dst, prefixes, _ = c.encode(dst, prefixes, true, nil, 0, rootKey{ns, false}, segs, c.encoders.Get().(*encoder))
+	dst, prefixes, _ = c.encode(dst, prefixes, true, nil, 0, rootKey{ns}, segs, c.encoders.Get().(*encoder))
 	return dst, prefixes
 }
 
@@ -172,13 +172,13 @@ func (c *Cache) AppendEncodeAfter(dst []uint32, prefixes, known []Prefix, same i
 	}
 	e := c.encoders.Get().(*encoder)
 	e.joined = text
-	return c.encode(dst, prefixes, true, known, same, rootKey{ns, false}, segs, e)
+	return c.encode(dst, prefixes, true, known, same, rootKey{ns}, segs, e)
 }
 
 // AppendPrefixes appends the cached prefixes of the text to dst, shortest first, without encoding anything or copying
 // IDs. The last one is the longest cached prefix.
 func (c *Cache) AppendPrefixes(dst []Prefix, ns string, segs []tokenizers.Segment) []Prefix {
-	root := c.root(rootKey{ns, false}, false)
+	root := c.root(rootKey{ns}, false)
 	if root == nil {
 		return dst
 	}
@@ -205,7 +205,6 @@ func (c *Cache) encode(dst []uint32, prefixes []Prefix, want bool, known []Prefi
 	dst = appendIDs(slices.Grow(dst, p.n.tokens-from.tokens+p.at.left/3+16), p.n, from)
 	last := p.n
 	if p.at.left > 0 {
-		e.key = key
 		dst, last = c.fill(dst, start, p, own, e, after)
 	}
 	c.stats.tokens.Add(uint64(len(dst) - start))
@@ -245,7 +244,7 @@ func (c *Cache) root(key rootKey, create bool) *node {
 	if n != nil || !create {
 		return n
 	}
-	n = &node{key: c.keys.Add(1), root: &rootKey{strings.Clone(key.ns), key.plain}}
+	n = &node{key: c.keys.Add(1), root: &rootKey{strings.Clone(key.ns)}}
 	n.base = n
 	n.used.Store(c.age.Load())
 	n.weigh()
@@ -487,7 +486,6 @@ func (c *Cache) fill(dst []uint32, start int, p prefixEnd, own *flight, e *encod
 
 // encoder encodes a text piece by piece. The slices are scratch.
 type encoder struct {
-	key        rootKey
 	joined     string // the whole text of the call, or ""
 	text       string
 	at         cursor // at text[from]
@@ -519,7 +517,7 @@ func (e *encoder) encode(dst []uint32, c *Cache, to int) []uint32 {
 	if e.from == to {
 		return dst
 	}
-	if e.key.plain || e.allTrusted && c.split.Plain() {
+	if e.allTrusted {
 		dst = c.tok.AppendEncode(dst, e.text[e.from:to])
 	} else {
 		e.segs = e.at.appendSegments(e.segs[:0], to-e.from)

@@ -36,10 +36,7 @@ type node struct {
 }
 
 // rootKey names a tree. Trees of different namespaces share nothing.
-type rootKey struct {
-	ns    string
-	plain bool // for AppendEncode, if that differs from encoding one trusted segment
-}
+type rootKey struct{ ns string }
 
 // policyOverhead is the approximate memory of the eviction policy for an entry, in bytes, on a 64-bit machine.
 const policyOverhead = 192

@@ -41,7 +41,7 @@ func (c *Cache) Sampled(known []Prefix, same int, ns, text string, segs []tokeni
 	if own == 0 {
 		return Prefix{}, nil, false
 	}
-	key := rootKey{ns, false}
+	key := rootKey{ns}
 	from := prefixEnd{n: c.root(key, true), at: at, baseAt: at}
 	from.follow(known, same, key)
 	if from.n.bytes != before {
