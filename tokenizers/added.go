@@ -21,6 +21,8 @@ type AddedToken struct {
 	lStrip     bool // includes the white space before it
 	rStrip     bool // includes the white space after it
 	singleWord bool // matched only if no word character is next to it
+	// wasNormalized specifies that it is not normalized, but was when first added, so that it decodes to normalized text.
+	wasNormalized bool
 }
 
 // matcher finds added tokens: the leftmost match, and the longest of those. It is immutable.

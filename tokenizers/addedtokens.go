@@ -40,6 +40,7 @@ func (l *adding) add(a AddedToken) {
 	if i, known := l.at[a.Content]; known {
 		a.ID = l.list[i].ID
 		a.Special = a.Special || l.list[i].Special
+		a.wasNormalized = !a.normalized && (l.list[i].normalized || l.list[i].wasNormalized)
 		l.changed = l.changed || l.list[i] != a
 		l.list[i] = a
 		return
@@ -117,17 +118,24 @@ func (t *Tokenizer) indexAdded(p part) error {
 	}
 	t.flags = make([]uint8, size)
 	t.shown = make([]string, len(t.added))
+	special := map[string]bool{}
+	for _, a := range t.added {
+		special[a.Content] = special[a.Content] || a.Special
+	}
 	for i, a := range t.added {
 		if _, twice := t.idAt[a.ID]; twice {
 			return p.fail(ErrUnsupported, "two added tokens with id %d", a.ID)
 		}
 		t.addedAt[a.Content] = int32(i)
 		t.idAt[a.ID] = int32(i)
-		t.shown[i] = t.normalized(a)
+		t.shown[i] = a.Content
+		if a.normalized || a.wasNormalized {
+			t.shown[i] = t.normalizedText(a.Content)
+		}
 		t.flags[a.ID] = flagAdded
 		// The reference looks up special tokens by their spelling, so it does not hide one whose spelling the
-		// normalizer changes.
-		if a.Special && t.shown[i] == a.Content {
+		// normalizer changes, unless that is the spelling of another one.
+		if special[t.shown[i]] {
 			t.flags[a.ID] |= flagHidden
 		}
 		// The id of unknown text is not forged: untrusted text that is unknown should yield it.
@@ -173,13 +181,21 @@ func (t *Tokenizer) findStandIn(p part) error {
 	return nil
 }
 
-// normalized returns the text that is searched for, which is also the decoded text of the id.
-func (t *Tokenizer) normalized(a AddedToken) string {
-	if !a.normalized || len(t.norm) == 0 {
+// searched returns the text that is searched for.
+func (t *Tokenizer) searched(a AddedToken) string {
+	if !a.normalized {
 		return a.Content
 	}
+	return t.normalizedText(a.Content)
+}
+
+// normalizedText returns s after the normalizer.
+func (t *Tokenizer) normalizedText(s string) string {
+	if len(t.norm) == 0 {
+		return s
+	}
 	var b normal.Buffer
-	return string(normal.Run(t.norm, normal.Text{B: []byte(a.Content)}, &b).B)
+	return string(normal.Run(t.norm, normal.Text{B: []byte(s)}, &b).B)
 }
 
 // buildMatchers builds the matchers for text before and after the normalizer. Two tokens that normalize to the same
@@ -192,7 +208,7 @@ func (t *Tokenizer) buildMatchers(p part) error {
 	for _, a := range t.added {
 		k, s := 0, a.Content
 		if a.normalized {
-			if k, s = 1, t.normalized(a); s == "" && a.Content != "" {
+			if k, s = 1, t.searched(a); s == "" && a.Content != "" {
 				return p.refuse("token %q, of which the normalizer leaves nothing: the reference cuts the text everywhere", a.Content)
 			}
 			if other, twice := from[s]; twice && s != "" {

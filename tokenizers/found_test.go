@@ -120,6 +120,27 @@ func TestFound(t *testing.T) {
 			}
 		}
 	})
+	t.Run("texts of normalized tokens", func(t *testing.T) {
+		for _, c := range []struct {
+			added, all, skip string
+			ids              []uint32 // of a<S><s>
+		}{
+			// The reference leaves out what is spelled like a special token.
+			{`{"id":1,"content":"<s>","special":true,"normalized":false},{"id":2,"content":"<S>","normalized":true}`, "a <s> <s>", "a", []uint32{0, 2, 1}},
+			{`{"id":1,"content":"<S>","special":true,"normalized":true},{"id":2,"content":"<s>","normalized":false}`, "a <s> <s>", "a <s> <s>", []uint32{0, 1, 2}},
+			// A token that is normalized no more keeps its normalized text.
+			{`{"id":1,"content":"<S>","normalized":true},{"id":1,"content":"<S>","normalized":false}`, "a <s>", "a <s>", []uint32{0, 1}},
+		} {
+			tok := load([]string{"a"}, nil, `"normalizer":{"type":"Lowercase"},"decoder":{"type":"WordPiece","prefix":"##","cleanup":false},"added_tokens":[`+c.added+`]`)
+			ids := tok.AppendEncode(nil, "a<S><s>")
+			if !slices.Equal(ids, c.ids) {
+				t.Errorf("%s: ids %v, want %v", c.added, ids, c.ids)
+			}
+			if all, skip := string(tok.AppendDecode(nil, ids, false)), string(tok.AppendDecode(nil, ids, true)); all != c.all || skip != c.skip {
+				t.Errorf("%s: %q and %q, want %q and %q", c.added, all, skip, c.all, c.skip)
+			}
+		}
+	})
 	for name, c := range map[string]struct {
 		vocab  []string
 		model  map[string]any

@@ -187,10 +187,14 @@ func (t *Tokenizer) cutRules() *Splitter {
 		c.off = n.why
 		return c
 	}
-	if c.off = c.addTokens(t.added, t.shown, n); c.off != "" {
+	searched := make([]string, len(t.added))
+	for i, a := range t.added {
+		searched[i] = t.searched(a)
+	}
+	if c.off = c.addTokens(t.added, searched, n); c.off != "" {
 		return c
 	}
-	c.addNewline(t.added, t.shown, n)
+	c.addNewline(t.added, searched, n)
 	if len(c.nodes) == 1 && c.newline == newlineNever {
 		c.off = "no added token and no rule of the pre-tokenizer makes a safe cut"
 	}
@@ -219,7 +223,7 @@ const maxOverlaps = 1 << 22
 // A normalized token is searched for in the normalized ranges between raw tokens. It is taken only if nothing is
 // normalized, so that it is found in the text as it is; if no token is part of it or begins inside it, since raw ones
 // come first; and if it does not end with white space that a raw token after it may strip.
-func (c *Splitter) addTokens(added []AddedToken, shown []string, n nature) string {
+func (c *Splitter) addTokens(added []AddedToken, searched []string, n nature) string {
 	var single, lstrip, rstrip, spaced bool
 	work := 0
 	text := make(map[string]int, len(added)) // how many tokens are found as this text
@@ -227,10 +231,10 @@ func (c *Splitter) addTokens(added []AddedToken, shown []string, n nature) strin
 		single = single || a.singleWord
 		lstrip = lstrip || a.lStrip
 		rstrip = rstrip || a.rStrip
-		first, _ := utf8.DecodeRuneInString(shown[i])
+		first, _ := utf8.DecodeRuneInString(searched[i])
 		spaced = spaced || unidata.Class(first)&unidata.Space != 0
-		text[shown[i]]++
-		if work += len(shown[i]) * len(shown[i]); len(shown[i]) > 1<<15 || work > maxOverlaps {
+		text[searched[i]]++
+		if work += len(searched[i]) * len(searched[i]); len(searched[i]) > 1<<15 || work > maxOverlaps {
 			return "the added tokens are too long to compare"
 		}
 	}
@@ -238,7 +242,7 @@ func (c *Splitter) addTokens(added []AddedToken, shown []string, n nature) strin
 	heads := make(map[string]bool) // what tokens begin with, but are not
 	held := make(map[string]bool)  // tokens that are part of another
 	holds := make(map[string]bool) // tokens that another is part of
-	for _, s := range shown {
+	for _, s := range searched {
 		for i := range len(s) {
 			if i > 0 {
 				tails[s[i:]] = true
@@ -254,7 +258,7 @@ func (c *Splitter) addTokens(added []AddedToken, shown []string, n nature) strin
 	}
 	c.nodes = make([]cutNode, 1)
 	for i, a := range added {
-		s := shown[i]
+		s := searched[i]
 		first, _ := utf8.DecodeRuneInString(s)
 		last, _ := utf8.DecodeLastRuneInString(s)
 		switch {
@@ -315,13 +319,13 @@ func (c *Splitter) insert(s string, strip bool) {
 //   - NFC changes nothing across the cut: a newline and an ASCII letter are starters, and no character
 //     composes with either before it. The letter may compose with what follows, which gives a letter.
 //   - If ids depend on the provenance of a whole range, a cut inside it would change them.
-func (c *Splitter) addNewline(added []AddedToken, shown []string, n nature) {
+func (c *Splitter) addNewline(added []AddedToken, searched []string, n nature) {
 	if n.mixes || n.newline == newlineNever {
 		return
 	}
 	maybeLetter := func(b byte) bool { return letter(b) || b >= utf8.RuneSelf }
 	for i, a := range added {
-		s := shown[i]
+		s := searched[i]
 		for k := 0; k+1 < len(s); k++ {
 			if s[k] == '\n' && maybeLetter(s[k+1]) {
 				return

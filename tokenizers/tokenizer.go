@@ -46,7 +46,7 @@ type Tokenizer struct {
 	addedAt map[string]int32
 	idAt    map[uint32]int32
 	flags   []uint8  // by id, len(flags) == VocabSize()
-	shown   []string // added[i].Content, normalized where the token is
+	shown   []string // added[i].Content, normalized where the token is or was
 	// The model can make a special token of ordinary text; such ids are replaced in untrusted text.
 	reachable bool
 	standIn   []uint32 // what untrusted text yields for a special token of one character
