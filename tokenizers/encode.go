@@ -124,7 +124,7 @@ func (t *Tokenizer) encode(dst []uint32, x text, sc *scratch) []uint32 {
 	for c.next() {
 		if c.token >= 0 {
 			dst = append(dst, t.raw.tokens[c.token].ID)
-			sc.cover(x.stretch, c.start, c.end)
+			t.cover(x.stretch, c.start, c.end, x.s[c.start:c.end], sc)
 		} else {
 			dst = t.encodeNormal(dst, x.part(c.start, c.end), sc)
 		}
@@ -147,7 +147,7 @@ func (t *Tokenizer) encodeNormal(dst []uint32, x text, sc *scratch) []uint32 {
 	for c.next() {
 		if c.token >= 0 {
 			dst = append(dst, t.normal.tokens[c.token].ID)
-			sc.cover(x.stretch, c.start, c.end)
+			t.cover(x.stretch, c.start, c.end, x.s[c.start:c.end], sc)
 		} else {
 			dst = t.encodeText(dst, x.part(c.start, c.end), sc)
 		}
@@ -272,16 +272,25 @@ func (t *Tokenizer) word(dst []uint32, x stretch, i, j int, sc *scratch) []uint3
 	if x.from == nil {
 		return t.model.append(dst, x.s, i, j, sc)
 	}
-	start := i
+	start, last := i, i
 	dst, sc.ends = t.model.appendEnds(dst, sc.ends[:0], x.s, i, j, sc)
+	ids := dst[len(dst)-len(sc.ends):]
 	for k, end := range sc.ends {
+		begin := start
 		if k > 0 && i+end == start && t.dec.pieces == nil {
 			// Another byte of text unknown to Unigram: each of these ids represents all of it.
-			sc.offs = append(sc.offs, sc.offs[len(sc.offs)-1])
-			continue
+			begin = last
 		}
-		sc.cover(x, start, i+end)
-		start = i + end
+		token := ""
+		switch {
+		case len(t.trims) == 0:
+		case t.unkText && int64(ids[k]) == t.unk:
+			token = x.s[begin : i+end]
+		default:
+			token, _ = t.modelToken(ids[k])
+		}
+		t.cover(x, begin, i+end, token, sc)
+		last, start = begin, i+end
 	}
 	return dst
 }
@@ -302,7 +311,7 @@ func (t *Tokenizer) defuse(dst []uint32, start int, x text, sc *scratch) []uint3
 	}
 	ids := append([]uint32(nil), dst[start:]...)
 	dst = dst[:start]
-	var offs []Offset
+	var offs []covered
 	if x.from != nil {
 		n := len(sc.offs) - len(ids)
 		offs = append(offs, sc.offs[n:]...)
@@ -353,7 +362,7 @@ type scratch struct {
 	rope    []byte
 	ranges  []byteRange
 	from    []normal.Span
-	offs    []Offset // of the ids appended so far, if offsets are requested
+	offs    []covered // of the ids appended so far, if offsets are requested
 	ends    []int
 	words   [2 * bpe.Batch]int // ends of some
 	special SpecialPolicy
@@ -374,21 +383,30 @@ func (sc *scratch) level(k int) *level {
 	return &sc.levels[k]
 }
 
-// cover records that an id represents the bytes [i, j) of x. Bytes beyond x, which a prefix or suffix of words that is spelled in bytes
-// can have, are those at its end.
-func (sc *scratch) cover(x stretch, i, j int) {
+// covered is the range of the input that an id represents.
+type covered struct {
+	Offset
+	left, right int // number of spaces at the ends of the token; 0 if they are not trimmed
+}
+
+// cover records that an id represents the bytes [i, j) of x. token is its spelling in the reference, whose spaces are trimmed. Bytes beyond x, which
+// a prefix or suffix of words that is spelled in bytes can have, are those at its end.
+func (t *Tokenizer) cover(x stretch, i, j int, token string, sc *scratch) {
 	if x.from == nil {
 		return
 	}
 	i, j = min(i, len(x.from)), min(j, len(x.from))
-	o := Offset{}
+	var o covered
 	switch {
 	case i < j:
-		o = Offset{int(x.from[i].Start), int(x.from[j-1].End)}
+		o.Offset = Offset{int(x.from[i].Start), int(x.from[j-1].End)}
 	case i < len(x.from):
-		o = Offset{int(x.from[i].Start), int(x.from[i].Start)}
+		o.Offset = Offset{int(x.from[i].Start), int(x.from[i].Start)}
 	case i > 0:
-		o = Offset{int(x.from[i-1].End), int(x.from[i-1].End)}
+		o.Offset = Offset{int(x.from[i-1].End), int(x.from[i-1].End)}
+	}
+	if len(t.trims) > 0 {
+		o.left, o.right = spaces(token)
 	}
 	sc.offs = append(sc.offs, o)
 }

@@ -141,6 +141,40 @@ func TestFound(t *testing.T) {
 			}
 		}
 	})
+	trim := `,"post_processor":{"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true}`
+	for name, c := range map[string]struct {
+		fields, text string
+		want         []Offset
+	}{
+		"trimmed unknown text":                 {`"model":{"type":"Unigram","unk_id":0,"vocab":[["<unk>",0],["a",-1]]}`, "\va\u3000", []Offset{{1, 1}, {1, 2}, {5, 5}}},
+		"trimmed space from the normalizer":    {`"normalizer":{"type":"Replace","pattern":{"String":"é"},"content":" "},"added_tokens":[{"id":1,"content":"é","normalized":true}]`, "aé", []Offset{{0, 1}, {3, 3}}},
+		"more spaces than characters to trim":  {`"normalizer":{"type":"Replace","pattern":{"String":"é"},"content":"x   "},"added_tokens":[{"id":1,"content":"é","normalized":true}]`, "aéé", []Offset{{0, 1}, {1, 3}, {3, 3}}},
+		"trimmed byte-level space, normalized": {`"normalizer":{"type":"NFKD"},"added_tokens":[{"id":1,"content":"Ġa","normalized":true}]`, "aĠa", []Offset{{0, 1}, {1, 4}}},
+		"trimmed space of an added token":      {`"normalizer":{"type":"Nmt"},"added_tokens":[{"id":1,"content":"é","normalized":true,"rstrip":true}]`, "é\u200da", []Offset{{0, 2}, {5, 6}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tok := load([]string{"a"}, nil, c.fields+trim)
+			if e := encodeSegments(t, tok, []Segment{{c.text, true}}, EncodeOptions{Offsets: true}); !slices.Equal(e.Offsets, c.want) {
+				t.Errorf("got %v, want %v", e.Offsets, c.want)
+			}
+		})
+	}
+	t.Run("the first token is special where offsets are trimmed", func(t *testing.T) {
+		for first, want := range map[string]Offset{
+			`{"type":"BertProcessing","sep":["a",0],"cls":["a",0]}`: {2, 3},
+			`{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"a","type_id":0}},{"Sequence":{"id":"A","type_id":0}}],"pair":[],"special_tokens":{"a":{"id":"a","ids":[0],"tokens":["a"]}}}`: {1, 3},
+		} {
+			tok := load([]string{"a", "Ġ", "Ġa"}, map[string]any{"merges": []string{"Ġ a"}}, `"pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"CharDelimiterSplit","delimiter":"x"},{"type":"ByteLevel","add_prefix_space":false,"use_regex":false}]},`+
+				`"post_processor":{"type":"Sequence","processors":[`+first+`,{"type":"ByteLevel","add_prefix_space":true,"trim_offsets":true}]}`)
+			e := encodeSegments(t, tok, []Segment{{"x a a", true}}, EncodeOptions{Offsets: true, AddSpecial: true})
+			if len(e.Offsets) < 3 || e.Offsets[1] != want || e.Offsets[2] != (Offset{4, 5}) {
+				t.Errorf("%s: %v", first, e.Offsets)
+			}
+			if e = encodeSegments(t, tok, []Segment{{"x a a", true}}, EncodeOptions{Offsets: true}); !slices.Equal(e.Offsets, []Offset{{1, 3}, {4, 5}}) {
+				t.Errorf("%s: without special tokens %v", first, e.Offsets)
+			}
+		}
+	})
 	for name, c := range map[string]struct {
 		vocab  []string
 		model  map[string]any

@@ -185,7 +185,7 @@ func loadVocab(fsys fs.FS, name string, data []byte) (*Tokenizer, error) {
 		*x.to = append(*x.to, id)
 	}
 	if c.trims {
-		t.trims = []trimming{{set.PrefixSpace}}
+		t.trims = []trimming{{prefix: set.PrefixSpace}}
 	}
 	for _, x := range []struct {
 		to   *string

@@ -305,7 +305,7 @@ func (t *Tokenizer) readUnigram(f fieldsOf) error {
 	case unk < 0 || unk >= int64(len(scores)):
 		return f.field("unk_id").fail(ErrFormat, "%d is not in the vocabulary", unk)
 	}
-	opt.Unk, t.unk = uint32(unk), unk
+	opt.Unk, t.unk, t.unkText = uint32(unk), unk, true
 	m, err := unigram.New(t.vocab, scores, opt)
 	if err != nil {
 		return f.refuseModel(err)

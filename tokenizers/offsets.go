@@ -5,7 +5,6 @@ package tokenizers
 import (
 	"fmt"
 	"math"
-	"strings"
 	"unicode"
 	"unicode/utf8"
 )
@@ -32,27 +31,28 @@ func trackable(segs []Segment, limit int64) error {
 	return nil
 }
 
-// trimOffsets removes the spaces at the ends of tokens from their offsets if the file specifies that, as the reference
-// does (pre_tokenizers/byte_level.rs, process_offsets).
-func (t *Tokenizer) trimOffsets(ids []uint32, offs []Offset, s string) {
+// trimOffsets removes the spaces at the ends of tokens from their offsets in s if the file specifies that, as the reference does
+// (pre_tokenizers/byte_level.rs, process_offsets). special specifies whether the text has added special tokens.
+func (t *Tokenizer) trimOffsets(offs []covered, s string, special bool) {
 	for _, trim := range t.trims {
-		for i, id := range ids {
+		for i := range offs {
 			o := &offs[i]
-			token := s[o.Start:o.End] // the reference uses the text of an added token, unless the model made the id
-			if a := t.addedToken(id); a == nil || strings.TrimFunc(token, unicode.IsSpace) != strings.TrimFunc(a.Content, unicode.IsSpace) {
-				token, _ = t.Token(id)
-			}
-			left, right := spaces(token)
-			if left == 1 && trim.prefix && (i == 0 || o.Start == 0) { // the space was added
+			left := o.left
+			if left == 1 && trim.prefix && (i == 0 && !(special && trim.framed) || o.Start == 0) { // the space was added
 				left = 0
 			}
 			for ; left > 0 && o.Start < o.End; left-- {
 				_, n := utf8.DecodeRuneInString(s[o.Start:o.End])
 				o.Start += n
 			}
-			for ; right > 0 && o.Start < o.End; right-- {
-				_, n := utf8.DecodeLastRuneInString(s[o.Start:o.End])
-				o.End -= n
+			// The reference removes none if there are more than characters before the end.
+			end, right := o.End, o.right
+			for ; right > 0 && end > 0; right-- {
+				_, n := utf8.DecodeLastRuneInString(s[:end])
+				end -= n
+			}
+			if right == 0 {
+				o.End = max(o.Start, end)
 			}
 		}
 	}

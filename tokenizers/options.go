@@ -87,10 +87,7 @@ func (t *Tokenizer) Encode(e *Encoding, segs []Segment, options *EncodeOptions) 
 		x = sc.track(x)
 	}
 	e.IDs = t.encode(e.IDs, x, sc)
-	if opt.Offsets {
-		e.Offsets = append(e.Offsets, sc.offs...)
-	}
-	e.finish(t, x.s, opt)
+	e.finish(t, x.s, sc.offs, opt)
 	return nil
 }
 
@@ -133,7 +130,7 @@ func (t *Tokenizer) refuseNormal(x text, sc *scratch) error {
 }
 
 // finish applies the reference's steps after the model: truncation, trimming of offsets, added special tokens, padding.
-func (e *Encoding) finish(t *Tokenizer, s string, opt EncodeOptions) {
+func (e *Encoding) finish(t *Tokenizer, s string, offs []covered, opt EncodeOptions) {
 	cut, pad := t.trunc, t.pad
 	frame := 0
 	if opt.AddSpecial {
@@ -144,12 +141,15 @@ func (e *Encoding) finish(t *Tokenizer, s string, opt EncodeOptions) {
 		keep := min(n, max(0, cut.Max-frame))
 		e.IDs = keepSide(e.IDs, keep, cut.Left)
 		if opt.Offsets {
-			e.Offsets = keepSide(e.Offsets, keep, cut.Left)
+			offs = keepSide(offs, keep, cut.Left)
 		}
 	}
 	e.Dropped = n - len(e.IDs)
 	if opt.Offsets {
-		t.trimOffsets(e.IDs, e.Offsets, s)
+		t.trimOffsets(offs, s, opt.AddSpecial)
+		for _, o := range offs {
+			e.Offsets = append(e.Offsets, o.Offset)
+		}
 	}
 	if opt.AddSpecial {
 		e.IDs = surround(e.IDs, t.before, t.after)
@@ -301,7 +301,10 @@ func (t *Tokenizer) readPadding(s jsonr.Span) error {
 }
 
 // trimming specifies how spaces are removed from offsets.
-type trimming struct{ prefix bool }
+type trimming struct {
+	prefix bool // a space at the start was added
+	framed bool // special tokens were added before
+}
 
 // track returns x with the origin of each byte: the range of its character.
 func (sc *scratch) track(x text) text {

@@ -42,7 +42,7 @@ func (sc *scratch) trim() {
 	if cap(sc.ends)*8 > maxScratch {
 		sc.ends = nil
 	}
-	if cap(sc.from)*8 > maxScratch || cap(sc.offs)*16 > maxScratch {
+	if cap(sc.from)*8 > maxScratch || cap(sc.offs)*32 > maxScratch {
 		sc.from, sc.offs = nil, nil
 	}
 	sc.normal.Trim(maxScratch)

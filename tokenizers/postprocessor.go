@@ -47,7 +47,8 @@ func (t *Tokenizer) postProcessor(p part) error {
 			return err
 		}
 		if b.TrimOffsets {
-			t.trims = append(t.trims, trimming{b.AddPrefixSpace})
+			// A TemplateProcessing passes the text on without its special tokens.
+			t.trims = append(t.trims, trimming{b.AddPrefixSpace, len(t.before) > 0 && !t.framed})
 		}
 		return nil
 	}
@@ -60,7 +61,7 @@ func (t *Tokenizer) postProcessor(p part) error {
 	t.framed = kind == "TemplateProcessing"
 	switch kind {
 	case "RobertaProcessing", "BertProcessing":
-		err = t.robertaProcessing(p)
+		err = t.robertaProcessing(p, len(before) > 0)
 	case "TemplateProcessing":
 		err = t.templateProcessing(p)
 	default:
@@ -76,7 +77,8 @@ func (t *Tokenizer) postProcessor(p part) error {
 // maxFrame is well above the number of tokens that any model adds to a text.
 const maxFrame = 1 << 10
 
-func (t *Tokenizer) robertaProcessing(p part) error {
+// robertaProcessing reads a frame. framed specifies whether another one added tokens before the text.
+func (t *Tokenizer) robertaProcessing(p part, framed bool) error {
 	var v struct {
 		Type           string
 		Sep, Cls       []json.RawMessage
@@ -87,7 +89,7 @@ func (t *Tokenizer) robertaProcessing(p part) error {
 		return err
 	}
 	if v.TrimOffsets {
-		t.trims = append(t.trims, trimming{v.AddPrefixSpace})
+		t.trims = append(t.trims, trimming{v.AddPrefixSpace, framed})
 	}
 	for _, x := range []struct {
 		pair []json.RawMessage

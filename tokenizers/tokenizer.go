@@ -41,6 +41,7 @@ type Tokenizer struct {
 	spell   spelling // entries that are not spelled in bytes
 	mapped  int      // which of steps spells bytes as characters, -1 if none
 	unk     int64    // id of unknown text, or -1
+	unkText bool     // a token with that id is spelled as the text in the reference, as in Unigram
 
 	added   []AddedToken // in id order
 	addedAt map[string]int32
@@ -108,6 +109,11 @@ func (t *Tokenizer) Token(id uint32) (string, bool) {
 	if t.addedToken(id) != nil {
 		return t.shown[t.idAt[id]], true
 	}
+	return t.modelToken(id)
+}
+
+// modelToken is Token for the model's own vocabulary.
+func (t *Tokenizer) modelToken(id uint32) (string, bool) {
 	if s, ok := t.spell.text[id]; ok {
 		return s, true
 	}
