@@ -158,6 +158,9 @@ func (t *Tokenizer) encodeNormal(dst []uint32, x text, sc *scratch) []uint32 {
 // normalize runs the normalizer. The result is valid until the next call.
 func (t *Tokenizer) normalize(x text, sc *scratch) text {
 	src := normal.Text{B: bytesOf(x.s), From: x.from}
+	if len(x.from) > 0 {
+		src.Start = x.from[0].Start
+	}
 	out := normal.Run(t.norm, src, &sc.normal)
 	if unsafe.SliceData(out.B) == unsafe.SliceData(src.B) && len(out.B) == len(src.B) {
 		return x

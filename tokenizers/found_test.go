@@ -141,6 +141,17 @@ func TestFound(t *testing.T) {
 			}
 		}
 	})
+	t.Run("text inserted before the first character", func(t *testing.T) {
+		for normalizer, want := range map[string][]Offset{
+			`{"type":"Replace","pattern":{"Regex":"^"},"content":"a"}`: {{0, 0}, {0, 1}, {1, 4}, {4, 4}, {4, 5}, {5, 6}},
+			`{"type":"Prepend","prepend":""}`:                          {{0, 0}, {1, 4}, {4, 4}, {5, 6}},
+		} {
+			tok := load([]string{"a"}, nil, `"added_tokens":[{"id":1,"content":"<x>","normalized":false}],"normalizer":`+normalizer)
+			if e := encodeSegments(t, tok, []Segment{{"a<x>aa", true}}, EncodeOptions{Offsets: true}); !slices.Equal(e.Offsets, want) {
+				t.Errorf("%s: got %v, want %v", normalizer, e.Offsets, want)
+			}
+		}
+	})
 	trim := `,"post_processor":{"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true}`
 	for name, c := range map[string]struct {
 		fields, text string
@@ -186,6 +197,9 @@ func TestFound(t *testing.T) {
 		"a frame around a template": {letters, nil, `"added_tokens":[{"id":300,"content":"<s>","special":true,"normalized":false},{"id":301,"content":"</s>","special":true,"normalized":false}],` +
 			`"post_processor":{"type":"Sequence","processors":[{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"<s>","type_id":0}},{"Sequence":{"id":"A","type_id":0}}],"pair":[],` +
 			`"special_tokens":{"<s>":{"id":"<s>","ids":[300],"tokens":["<s>"]}}},{"type":"BertProcessing","sep":["</s>",301],"cls":["<s>",300]}]}`},
+		"a step after inserted text":         {letters, nil, `"normalizer":{"type":"Sequence","normalizers":[{"type":"Replace","pattern":{"Regex":"^"},"content":"a"},{"type":"NFC"}]}`},
+		"ByteLevel after inserted text":      {level, nil, `"normalizer":{"type":"Replace","pattern":{"Regex":"b?"},"content":"a"},"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false}`},
+		"ByteLevel after an empty Prepend":   {level, nil, `"normalizer":{"type":"Prepend","prepend":""},"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false}`},
 		"bytes that only the first token is": {letters, fallsBack, `"decoder":{"type":"Sequence","decoders":[{"type":"WordPiece","prefix":"##","cleanup":false},{"type":"ByteFallback"}]}`},
 	} {
 		t.Run(name, func(t *testing.T) {

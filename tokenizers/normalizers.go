@@ -42,14 +42,21 @@ func (t *Tokenizer) normalizer(p part, g *[]growth) error {
 	if len(t.norm) == maxNormalizers {
 		return p.fail(ErrLimit, "more than %d normalizers", maxNormalizers)
 	}
-	step, err := readStep(p, kind, g)
+	if t.inserts && kind != "Replace" && kind != "Prepend" {
+		return p.refuse("%s after a %s", kind, insertion)
+	}
+	step, err := t.readStep(p, kind, g)
 	if err == nil {
 		t.norm = append(t.norm, step)
 	}
 	return err
 }
 
-func readStep(p part, kind string, g *[]growth) (normal.Step, error) {
+// insertion describes normalizers whose result ByteLevel and most normalizers cannot process in the reference, which panics or encodes text twice.
+const insertion = "Replace or Prepend that may insert text before the first character, where the reference fails"
+
+// readStep reads one normalizer and appends how it lengthens texts to g.
+func (t *Tokenizer) readStep(p part, kind string, g *[]growth) (normal.Step, error) {
 	plain := func(s normal.Step) (normal.Step, error) { return s, p.fields(&struct{ Type string }{}) }
 	if f, ok := growthOf[kind]; ok {
 		*g = append(*g, growth{any: true, factor: f, unicode: true})
@@ -85,6 +92,7 @@ func readStep(p part, kind string, g *[]growth) (normal.Step, error) {
 		if len(v.Prepend) > maxPrepend {
 			return nil, p.fail(ErrLimit, "%d bytes to prepend, the limit is %d", len(v.Prepend), maxPrepend)
 		}
+		t.inserts = t.inserts || v.Prepend == "" // the first character, in the reference
 		return normal.Prepend(v.Prepend), err
 	case "Replace":
 		r, err := readReplace(p)
@@ -92,6 +100,7 @@ func readStep(p part, kind string, g *[]growth) (normal.Step, error) {
 			return nil, err
 		}
 		*g = append(*g, r.growth())
+		t.inserts = t.inserts || r.x != nil && r.x.MatchesEmpty() && r.content != ""
 		return r.step(), nil
 	case "Precompiled":
 		var v struct {

@@ -167,6 +167,9 @@ func (t *Tokenizer) byteLevel(p part) error {
 	if t.mapped >= 0 {
 		return p.refuse("a second ByteLevel")
 	}
+	if t.inserts {
+		return p.refuse("ByteLevel after a %s", insertion)
+	}
 	if b.AddPrefixSpace {
 		t.steps = append(t.steps, step{rewrite: normal.Prepend(" "), unless: " "})
 	}

@@ -18,6 +18,7 @@ type Tokenizer struct {
 	// Text to ids, in the order of the stages.
 	raw     *matcher          // added tokens matched before the normalizer; may be nil
 	norm    []normal.Step     // the normalizer
+	inserts bool              // it may insert text before the first character
 	normal  *matcher          // added tokens matched after it
 	steps   []step            // the pre-tokenizer
 	origins bool              // a step depends on the origin of its text, which differs from its position

@@ -21,8 +21,9 @@ func Replace(old, to string) Step { return &replace{literal(old), to} }
 // ReplaceMatches returns the normalizer Replace for a regular expression. to is used literally, without references to
 // groups. An empty match is replaced unless it is at the end of the previous match.
 //
-// Text that an empty match inserts before the first character has the span [0, 0). In the reference, the next step of a
-// Sequence then panics (index out of bounds in NormalizedString); here the next step treats it like other text.
+// Text that an empty match inserts before the first character has the span [Start, Start) of the source. In the reference, the next
+// step of a Sequence then panics (index out of bounds in NormalizedString), unless it is Replace or Prepend; here the next step treats it like
+// other text.
 func ReplaceMatches(m Matcher, to string) Step { return &replace{m, to} }
 
 type literal string
@@ -73,7 +74,7 @@ func (x *replace) Append(dst *Text, src Text, _ *Buffer) {
 		dst.copy(src, done, start)
 		dst.B = append(dst.B, x.to...)
 		if src.From != nil {
-			var origin Span // nothing before it
+			origin := src.inserted()
 			if end > 0 {
 				origin = src.From[end-1]
 			}

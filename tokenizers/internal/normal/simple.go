@@ -153,7 +153,8 @@ func (x strip) cut(s string) (i, j int) {
 }
 
 // Prepend returns the normalizer of that name, which inserts p before every text that is not empty. The inserted text
-// has the span of the text's first character. If p is empty, the reference assigns the span [0, 0) to that character.
+// has the span of the text's first character. If p is empty, the reference assigns the span [Start, Start) of the source to that
+// character.
 func Prepend(p string) Step { return prepend(p) }
 
 type prepend string
@@ -173,7 +174,9 @@ func (p prepend) Append(dst *Text, src Text, _ *Buffer) {
 		// The reference treats the first character as inserted, with nothing before it.
 		_, n := utf8.DecodeRune(src.B)
 		at := len(dst.From) - len(src.B)
-		clear(dst.From[at : at+n])
+		for i := range n {
+			dst.From[at+i] = src.inserted()
+		}
 	}
 }
 

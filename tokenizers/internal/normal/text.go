@@ -19,6 +19,8 @@ type Text struct {
 	// From holds the origin of each byte: len(From) == len(B). It is nil unless requested. All bytes of
 	// a character have the same span.
 	From []Span
+	// Start is the offset in the original at which the text begins: the origin of text that is inserted before all others.
+	Start int32
 }
 
 // Origins appends the origins of a text before normalization to dst: each byte originates from its character.
@@ -68,8 +70,9 @@ func Run(steps []Step, src Text, b *Buffer) Text {
 		dst := &b.text[k]
 		dst.B, dst.From = dst.B[:0], dst.From[:0]
 		step.Append(dst, src, b)
-		from := src.From
+		from, start := src.From, src.Start
 		src = *dst
+		src.Start = start
 		if from == nil {
 			src.From = nil
 		} else if src.From == nil {
@@ -82,6 +85,9 @@ func Run(steps []Step, src Text, b *Buffer) Text {
 
 // view returns b as a string, which must not be used after b has changed.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// inserted returns the origin of text inserted before the first character.
+func (t *Text) inserted() Span { return Span{t.Start, t.Start} }
 
 // fill sets the origin of the bytes appended since the last call to s.
 func (t *Text) fill(s Span) {
@@ -136,7 +142,7 @@ func (a *aligner) next(change int32) Span {
 	switch {
 	case change > 0:
 		if a.at == 0 {
-			return Span{}
+			return a.src.inserted()
 		}
 		return a.src.From[a.at-1]
 	case a.at >= len(a.src.From):
