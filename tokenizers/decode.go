@@ -155,7 +155,7 @@ func (s *decoding) token(dst []byte, id uint32, f uint8) []byte {
 	}
 	d := &s.t.dec
 	if d.distinct {
-		if s.started && s.last == id {
+		if s.started && s.t.spelledAlike(s.last, id) {
 			return dst
 		}
 		s.last, s.started = id, true
@@ -186,6 +186,16 @@ func (s *decoding) token(dst []byte, id uint32, f uint8) []byte {
 	s.started = true
 	s.steady = s.strip == 0 && s.tail == 0 && d.stripEnd == 0 && len(d.whole) == 0
 	return dst
+}
+
+// spelledAlike reports whether two tokens have the same spelling, as an added token may have with another token after the normalizer.
+func (t *Tokenizer) spelledAlike(a, b uint32) bool {
+	if a == b || (t.flag(a)|t.flag(b))&flagAdded == 0 {
+		return a == b
+	}
+	x, _ := t.Token(a)
+	y, _ := t.Token(b)
+	return x == y
 }
 
 // piece is token for SentencePiece models. Each byte of a run that does not begin a character becomes U+FFFD, so complete

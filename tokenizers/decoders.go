@@ -28,7 +28,7 @@ type decoder struct {
 	stripChar            string
 	stripStart, stripEnd int    // maximum number of stripChar removed
 	suffix               string // ends a word in the token's spelling; decoded as a space, or as nothing at the end
-	distinct             bool   // a token is omitted after one with the same text (CTC)
+	distinct             bool   // a token is omitted after one with the same spelling (CTC)
 
 	// late contains the steps for single tokens that follow ByteFallback, which apply to runs of byte tokens too.
 	late []func(token string, first bool) string

@@ -141,6 +141,12 @@ func TestFound(t *testing.T) {
 			}
 		}
 	})
+	t.Run("CTC with two tokens of one spelling", func(t *testing.T) {
+		tok := load([]string{"a", "b"}, nil, `"normalizer":{"type":"Lowercase"},"added_tokens":[{"id":2,"content":"A","normalized":true}],"decoder":{"type":"CTC","pad_token":"<pad>","word_delimiter_token":"|","cleanup":false}`)
+		if got := string(tok.AppendDecode(nil, []uint32{0, 2, 1, 2, 0, 0, 1}, false)); got != "abab" {
+			t.Errorf("%q", got)
+		}
+	})
 	t.Run("text inserted before the first character", func(t *testing.T) {
 		for normalizer, want := range map[string][]Offset{
 			`{"type":"Replace","pattern":{"Regex":"^"},"content":"a"}`: {{0, 0}, {0, 1}, {1, 4}, {4, 4}, {4, 5}, {5, 6}},
