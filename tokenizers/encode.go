@@ -392,13 +392,11 @@ type covered struct {
 	left, right int // number of spaces at the ends of the token; 0 if they are not trimmed
 }
 
-// cover records that an id represents the bytes [i, j) of x. token is its spelling in the reference, whose spaces are trimmed. Bytes beyond x, which
-// a prefix or suffix of words that is spelled in bytes can have, are those at its end.
+// cover records that an id represents the bytes [i, j) of x. token is its spelling in the reference, whose spaces are trimmed.
 func (t *Tokenizer) cover(x stretch, i, j int, token string, sc *scratch) {
 	if x.from == nil {
 		return
 	}
-	i, j = min(i, len(x.from)), min(j, len(x.from))
 	var o covered
 	switch {
 	case i < j:

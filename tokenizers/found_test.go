@@ -57,16 +57,6 @@ func TestFound(t *testing.T) {
 		return tok
 	}
 
-	t.Run("ends of ids beyond the text", func(t *testing.T) {
-		tok := load(fallback, map[string]any{"byte_fallback": true, "end_of_word_suffix": "</w>"}, "")
-		var enc Encoding
-		if err := tok.Encode(&enc, []Segment{{Text: "d"}}, &EncodeOptions{Offsets: true}); err != nil {
-			t.Fatal(err)
-		}
-		if !slices.Equal(enc.IDs, []uint32{'d', '<', '/', 'w', '>'}) || !slices.Equal(enc.Offsets, []Offset{{0, 1}, {1, 1}, {1, 1}, {1, 1}, {1, 1}}) {
-			t.Error(enc.IDs, enc.Offsets)
-		}
-	})
 	t.Run("steps after ByteFallback in a block of ids", func(t *testing.T) {
 		tok := load(letters, fallsBack, `"decoder":{"type":"Sequence","decoders":[{"type":"ByteFallback"},{"type":"Replace","pattern":{"String":"\n"},"content":" "},{"type":"Fuse"}]}`)
 		for n := range 130 {
@@ -206,6 +196,7 @@ func TestFound(t *testing.T) {
 		"a step after inserted text":         {letters, nil, `"normalizer":{"type":"Sequence","normalizers":[{"type":"Replace","pattern":{"Regex":"^"},"content":"a"},{"type":"NFC"}]}`},
 		"ByteLevel after inserted text":      {level, nil, `"normalizer":{"type":"Replace","pattern":{"Regex":"b?"},"content":"a"},"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false}`},
 		"ByteLevel after an empty Prepend":   {level, nil, `"normalizer":{"type":"Prepend","prepend":""},"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false}`},
+		"a suffix of words in bytes":         {fallback, map[string]any{"byte_fallback": true, "end_of_word_suffix": "</w>"}, ""},
 		"bytes that only the first token is": {letters, fallsBack, `"decoder":{"type":"Sequence","decoders":[{"type":"WordPiece","prefix":"##","cleanup":false},{"type":"ByteFallback"}]}`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -138,6 +138,9 @@ func (t *Tokenizer) readBPE(f fieldsOf) error {
 	if err != nil {
 		return err
 	}
+	if v.byteFallback && v.prefix+v.suffix != "" {
+		return f.field("byte_fallback").refuse("byte_fallback with a prefix or suffix of words, whose bytes have offsets outside the text in the reference")
+	}
 	t.inBytes = t.mapped >= 0 && v.prefix == "" && v.suffix == "" && !v.byteFallback
 	if err := t.readVocab(f.field("vocab")); err != nil {
 		return err
