@@ -73,6 +73,7 @@ func (t *Tokenizer) readDecoder(s jsonr.Span) error {
 	return nil
 }
 
+// read appends the steps of a decoder. only specifies that there is no other.
 func (d *decoder) read(p part, fused *bool, only bool) error {
 	kind, err := p.kind()
 	if err != nil {
@@ -97,7 +98,7 @@ func (d *decoder) read(p part, fused *bool, only bool) error {
 		parts, err := p.list("decoders")
 		for _, q := range parts {
 			if err == nil {
-				err = d.read(q, fused, len(parts) == 1)
+				err = d.read(q, fused, only && len(parts) == 1)
 			}
 		}
 		return err

@@ -197,6 +197,7 @@ func TestFound(t *testing.T) {
 		"ByteLevel after inserted text":      {level, nil, `"normalizer":{"type":"Replace","pattern":{"Regex":"b?"},"content":"a"},"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false}`},
 		"ByteLevel after an empty Prepend":   {level, nil, `"normalizer":{"type":"Prepend","prepend":""},"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false}`},
 		"a suffix of words in bytes":         {fallback, map[string]any{"byte_fallback": true, "end_of_word_suffix": "</w>"}, ""},
+		"BPEDecoder in a second Sequence":    {letters, nil, `"decoder":{"type":"Sequence","decoders":[{"type":"WordPiece","prefix":"##","cleanup":false},{"type":"Sequence","decoders":[{"type":"BPEDecoder","suffix":"a"}]}]}`},
 		"bytes that only the first token is": {letters, fallsBack, `"decoder":{"type":"Sequence","decoders":[{"type":"WordPiece","prefix":"##","cleanup":false},{"type":"ByteFallback"}]}`},
 	} {
 		t.Run(name, func(t *testing.T) {
