@@ -193,12 +193,14 @@ func TestFound(t *testing.T) {
 		"a frame around a template": {letters, nil, `"added_tokens":[{"id":300,"content":"<s>","special":true,"normalized":false},{"id":301,"content":"</s>","special":true,"normalized":false}],` +
 			`"post_processor":{"type":"Sequence","processors":[{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"<s>","type_id":0}},{"Sequence":{"id":"A","type_id":0}}],"pair":[],` +
 			`"special_tokens":{"<s>":{"id":"<s>","ids":[300],"tokens":["<s>"]}}},{"type":"BertProcessing","sep":["</s>",301],"cls":["<s>",300]}]}`},
-		"a step after inserted text":         {letters, nil, `"normalizer":{"type":"Sequence","normalizers":[{"type":"Replace","pattern":{"Regex":"^"},"content":"a"},{"type":"NFC"}]}`},
-		"ByteLevel after inserted text":      {level, nil, `"normalizer":{"type":"Replace","pattern":{"Regex":"b?"},"content":"a"},"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false}`},
-		"ByteLevel after an empty Prepend":   {level, nil, `"normalizer":{"type":"Prepend","prepend":""},"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false}`},
-		"a suffix of words in bytes":         {fallback, map[string]any{"byte_fallback": true, "end_of_word_suffix": "</w>"}, ""},
-		"BPEDecoder in a second Sequence":    {letters, nil, `"decoder":{"type":"Sequence","decoders":[{"type":"WordPiece","prefix":"##","cleanup":false},{"type":"Sequence","decoders":[{"type":"BPEDecoder","suffix":"a"}]}]}`},
-		"bytes that only the first token is": {letters, fallsBack, `"decoder":{"type":"Sequence","decoders":[{"type":"WordPiece","prefix":"##","cleanup":false},{"type":"ByteFallback"}]}`},
+		"a step after inserted text":               {letters, nil, `"normalizer":{"type":"Sequence","normalizers":[{"type":"Replace","pattern":{"Regex":"^"},"content":"a"},{"type":"NFC"}]}`},
+		"ByteLevel after inserted text":            {level, nil, `"normalizer":{"type":"Replace","pattern":{"Regex":"b?"},"content":"a"},"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false}`},
+		"ByteLevel after an empty Prepend":         {level, nil, `"normalizer":{"type":"Prepend","prepend":""},"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false}`},
+		"a suffix of words in bytes":               {fallback, map[string]any{"byte_fallback": true, "end_of_word_suffix": "</w>"}, ""},
+		"BPEDecoder in a second Sequence":          {letters, nil, `"decoder":{"type":"Sequence","decoders":[{"type":"WordPiece","prefix":"##","cleanup":false},{"type":"Sequence","decoders":[{"type":"BPEDecoder","suffix":"a"}]}]}`},
+		"more special tokens than a text may have": {letters, nil, `"truncation":{"direction":"Right","max_length":1,"strategy":"LongestFirst","stride":0},"post_processor":{"type":"BertProcessing","sep":["a",0],"cls":["a",0]}`},
+		"more overlap than a text may have":        {letters, nil, `"truncation":{"direction":"Right","max_length":5,"strategy":"LongestFirst","stride":3},"post_processor":{"type":"BertProcessing","sep":["a",0],"cls":["a",0]}`},
+		"bytes that only the first token is":       {letters, fallsBack, `"decoder":{"type":"Sequence","decoders":[{"type":"WordPiece","prefix":"##","cleanup":false},{"type":"ByteFallback"}]}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := foundTokenizer(c.vocab, c.model, c.fields)

@@ -262,6 +262,9 @@ func parse(data []byte) (*Tokenizer, error) {
 			return nil, err
 		}
 	}
+	if err := t.checkTruncation(parts["truncation"]); err != nil {
+		return nil, err
+	}
 	if err := t.buildDecoder(); err != nil {
 		return nil, err
 	}

@@ -248,12 +248,24 @@ func (t *Tokenizer) readTruncation(s jsonr.Span) error {
 	switch {
 	case v.Max < 1:
 		return p.refuse("max_length %d", v.Max)
+	case v.Stride < 0:
+		return p.fail(ErrFormat, "stride %d", v.Stride)
 	case v.Direction != "Right" && v.Direction != "Left":
 		return p.refuse("direction %q", v.Direction)
 	case v.Strategy != "LongestFirst" && v.Strategy != "OnlyFirst":
 		return p.refuse("strategy %q", v.Strategy)
 	}
-	t.trunc = Truncation{Max: v.Max, Left: v.Direction == "Left"}
+	t.trunc, t.stride = Truncation{Max: v.Max, Left: v.Direction == "Left"}, v.Stride
+	return nil
+}
+
+// checkTruncation refuses a truncation with which the reference panics or, if the special tokens alone are too many, truncates nothing.
+func (t *Tokenizer) checkTruncation(s jsonr.Span) error {
+	frame := len(t.before) + len(t.after)
+	room := t.trunc.Max - frame // for the text
+	if t.trunc.Max > 0 && (room < 0 || t.stride >= t.trunc.Max || room > 0 && t.stride >= room) {
+		return part{path: "truncation", span: s}.refuse("max_length %d with stride %d and %d added special tokens", t.trunc.Max, t.stride, frame)
+	}
 	return nil
 }
 

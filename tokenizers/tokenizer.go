@@ -29,6 +29,7 @@ type Tokenizer struct {
 	before  []uint32 // the frame
 	after   []uint32
 	trunc   Truncation
+	stride  int // overlap of texts that the file's truncation cuts off
 	pad     Padding
 	trims   []trimming // trimming of offsets
 	framed  bool       // the last processor is a TemplateProcessing
