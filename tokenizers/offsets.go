@@ -38,7 +38,7 @@ func (t *Tokenizer) trimOffsets(offs []covered, s string, special bool) {
 		for i := range offs {
 			o := &offs[i]
 			left := o.left
-			if left == 1 && trim.prefix && (i == 0 && !(special && trim.framed) || o.Start == 0) { // the space was added
+			if left == 1 && trim.prefix && (i == 0 && !(special && trim.joined) || o.Start == 0) { // the space was added
 				left = 0
 			}
 			for ; left > 0 && o.Start < o.End; left-- {

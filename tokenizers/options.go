@@ -315,7 +315,7 @@ func (t *Tokenizer) readPadding(s jsonr.Span) error {
 // trimming specifies how spaces are removed from offsets.
 type trimming struct {
 	prefix bool // a space at the start was added
-	framed bool // special tokens were added before
+	joined bool // special tokens were joined with the text before
 }
 
 // track returns x with the origin of each byte: the range of its character.

@@ -47,8 +47,7 @@ func (t *Tokenizer) postProcessor(p part) error {
 			return err
 		}
 		if b.TrimOffsets {
-			// A TemplateProcessing passes the text on without its special tokens.
-			t.trims = append(t.trims, trimming{b.AddPrefixSpace, len(t.before) > 0 && !t.framed})
+			t.trims = append(t.trims, trimming{b.AddPrefixSpace, t.joined})
 		}
 		return nil
 	}
@@ -61,7 +60,8 @@ func (t *Tokenizer) postProcessor(p part) error {
 	t.framed = kind == "TemplateProcessing"
 	switch kind {
 	case "RobertaProcessing", "BertProcessing":
-		err = t.robertaProcessing(p, len(before) > 0)
+		err = t.robertaProcessing(p)
+		t.joined = true
 	case "TemplateProcessing":
 		err = t.templateProcessing(p)
 	default:
@@ -77,8 +77,7 @@ func (t *Tokenizer) postProcessor(p part) error {
 // maxFrame is well above the number of tokens that any model adds to a text.
 const maxFrame = 1 << 10
 
-// robertaProcessing reads a frame. framed specifies whether another one added tokens before the text.
-func (t *Tokenizer) robertaProcessing(p part, framed bool) error {
+func (t *Tokenizer) robertaProcessing(p part) error {
 	var v struct {
 		Type           string
 		Sep, Cls       []json.RawMessage
@@ -89,7 +88,7 @@ func (t *Tokenizer) robertaProcessing(p part, framed bool) error {
 		return err
 	}
 	if v.TrimOffsets {
-		t.trims = append(t.trims, trimming{v.AddPrefixSpace, framed})
+		t.trims = append(t.trims, trimming{v.AddPrefixSpace, t.joined})
 	}
 	for _, x := range []struct {
 		pair []json.RawMessage

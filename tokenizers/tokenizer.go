@@ -33,6 +33,7 @@ type Tokenizer struct {
 	pad     Padding
 	trims   []trimming // trimming of offsets
 	framed  bool       // the last processor is a TemplateProcessing
+	joined  bool       // a processor joined special tokens and the text, which a TemplateProcessing does not
 
 	// Ids to text.
 	dec   decoder
