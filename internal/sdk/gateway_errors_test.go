@@ -47,7 +47,7 @@ func TestErrors(t *testing.T) {
 		{name: "unknown model", model: "nobody/gpt-7", status: 404, typ: invalid, code: "model_not_found", param: "model", claudeTyp: "not_found_error", message: "`nobody/gpt-7` does not exist"},
 		{name: "wrong type", set: "temperature", to: "hot", status: 400, typ: invalid, param: "temperature", claudeTyp: invalid, message: "temperature"},
 		{name: "no JSON", body: `{"model":`, status: 400, typ: invalid, code: "invalid_json", claudeTyp: invalid, message: "cannot be read"},
-		{name: "no output", set: "max_tokens", to: 0, status: 400, typ: invalid, param: "max_tokens", claudeTyp: invalid, message: "at least 1"},
+		{name: "negative limit", set: "max_tokens", to: -1, status: 400, typ: invalid, param: "max_tokens", claudeTyp: invalid, message: "at least 1"},
 		{
 			name: "too long", text: long, status: 400, typ: invalid, code: "context_length_exceeded", param: "messages", claudeTyp: invalid,
 			message: "maximum context length is 600 tokens", claudeMessage: "prompt is too long: ",

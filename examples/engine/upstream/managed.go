@@ -134,6 +134,8 @@ var counted = []string{
 //   - responses are not stored, and their reasoning has its encrypted form, since the client gets other identifiers of items
 //     than the endpoint's and the endpoint must not look them up;
 //   - reasoning without the proof that an endpoint demands is left out.
+//
+// A limit of 0 output tokens, which only the Messages API has, becomes the smallest limit of another API.
 func (m Managed) Convert(r *block.Request, o *ManagedOptions) (*ManagedRequest, error) {
 	out := &ManagedRequest{}
 	body, losses, err := m.api.AppendRequest(nil, r, &block.EncodeOptions{Engine: m.engine})
@@ -169,6 +171,12 @@ func (m Managed) Convert(r *block.Request, o *ManagedOptions) (*ManagedRequest, 
 	}
 	if o.MaxTokens > 0 && (p.MaxTokens == nil || !same && r.Params().MaxTokens == nil || *p.MaxTokens > o.MaxTokens) {
 		p.MaxTokens = &o.MaxTokens
+	}
+	if p.MaxTokens != nil && *p.MaxTokens == 0 && !same {
+		p.MaxTokens = new(int64(1))
+		if m.api == wire.Responses {
+			p.MaxTokens = new(int64(16)) // OpenAI refuses less
+		}
 	}
 	if err := req.SetParams(p); err != nil {
 		return nil, err

@@ -79,6 +79,19 @@ func TestManagedConvert(t *testing.T) {
 			"candidates without log probabilities", wire.Responses, `{"model":"m","input":"Hi","top_logprobs":3}`, upstream.OpenAI,
 			upstream.ManagedOptions{Host: "h", Model: "x"}, `{"model":"x","messages":[{"role":"user","content":"Hi"}]}`, []string{"top_logprobs"},
 		},
+		{
+			"no output", wire.Messages, `{"model":"m","max_tokens":0,"messages":[{"role":"user","content":"Hi"}]}`, upstream.Anthropic,
+			upstream.ManagedOptions{Host: "h", Model: "x", MaxTokens: 7}, `{"model":"x","max_tokens":0,"messages":[{"role":"user","content":"Hi"}]}`, nil,
+		},
+		{
+			"no output, Chat", wire.Messages, `{"model":"m","max_tokens":0,"messages":[{"role":"user","content":"Hi"}]}`, upstream.OpenAI,
+			upstream.ManagedOptions{Host: "h", Model: "x"}, `{"model":"x","max_completion_tokens":1,"messages":[{"role":"user","content":"Hi"}]}`, nil,
+		},
+		{
+			"no output, Responses", wire.Messages, `{"model":"m","max_tokens":0,"messages":[{"role":"user","content":"Hi"}]}`, upstream.Responses,
+			upstream.ManagedOptions{Host: "h", Model: "x"},
+			`{"model":"x","max_output_tokens":16,"input":[{"type":"message","role":"user","content":[{"type":"input_text","text":"Hi"}]}],"include":["reasoning.encrypted_content"],"store":false}`, nil,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r, err := c.from.Decode([]byte(c.body), nil)

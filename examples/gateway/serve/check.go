@@ -45,7 +45,7 @@ func (g *Gateway) check(c *call, path string) error {
 	if err := roles(r); err != nil {
 		return err
 	}
-	if n := r.Params().MaxTokens; n != nil && *n < 1 && !(*n == 0 && echoes(r)) {
+	if n := r.Params().MaxTokens; n != nil && *n < 1 && !(*n == 0 && (echoes(r) || a == wire.Messages)) {
 		param := limitField(a)
 		if !given(r, param) {
 			param = "max_tokens"

@@ -65,6 +65,9 @@ func (c *managedBackend) prepare(context.Context, *prompt.Turn) error {
 	if err := c.unseal(); err != nil {
 		return err
 	}
+	if n := c.req.Params().MaxTokens; n != nil && *n == 0 {
+		c.mute = true // for endpoints of other APIs, which Convert asks for output
+	}
 	c.converted = make(map[*engine]*upstream.ManagedRequest)
 	for i, e := range c.fleet.order {
 		if k := slices.IndexFunc(c.fleet.order[:i], e.same); k >= 0 {
@@ -270,6 +273,10 @@ func (c *managedBackend) open() (event.Event, error) {
 func (c *managedBackend) used() event.Tokens {
 	u := c.reported
 	u.Prompt = cmp.Or(u.Prompt, int64(c.route.Tokens))
+	if c.mute {
+		u.Output, u.Reasoning = 0, 0
+		return u
+	}
 	if u.Output == 0 || c.unfinished() {
 		u.Output = max(u.Output, (c.output+perToken-1)/perToken)
 	}
@@ -374,8 +381,14 @@ func (c *managedBackend) add(ev *event.Event) error {
 		}
 		return nil
 	case event.Finish:
+		if c.mute {
+			ev.Why, ev.Data = event.Length, nil
+		}
 		c.choices[ev.Choice].why = ev.Why
 	default:
+		if c.mute {
+			return nil
+		}
 		if c.rec.FirstByte == 0 {
 			c.rec.FirstByte = time.Since(c.begun)
 			c.place.ticket.FirstToken(time.Now())

@@ -81,7 +81,7 @@ type call struct {
 	wish        bool                          // the demand is only one of strict tools, which is dropped where it cannot be enforced
 	logprobs    *int                          // candidates per token whose log probabilities the client gets; nil means none
 	echo        *string                       // text of the prompt, with which the output begins; nil means that it does not
-	mute        bool                          // the response has only the prompt
+	mute        bool                          // the response has no output
 	part        bool                          // the call is for one of several prompts
 	siblings    []*call                       // for each prompt, if there are several
 	backend     backend                       // of the deployment
@@ -246,6 +246,9 @@ func (c tokenBackend) accept(r *http.Request, size int) (err error) {
 func (c tokenBackend) prepare(ctx context.Context, turn *prompt.Turn) (err error) {
 	if c.api == wire.Completions {
 		return c.plain(ctx)
+	}
+	if err := c.hush(); err != nil {
+		return err
 	}
 	turn.Bind(c.route.Intent.Salt, c.route.Intent.Session.ID)
 	if c.text, err = turn.Render(c.model, c.req, time.Now()); c.text != nil {
@@ -551,7 +554,11 @@ func (c tokenBackend) used() event.Tokens {
 	if len(c.choices) == 0 {
 		return c.rec.Usage
 	}
-	return c.choices[0].dec.Usage() // of all choices
+	u := c.choices[0].dec.Usage() // of all choices
+	if c.mute && c.api == wire.Messages {
+		u.Output, u.Reasoning = 0, 0
+	}
+	return u
 }
 
 // receive implements backend.
@@ -655,16 +662,17 @@ func (c tokenBackend) advance(ch *choice, st *upstream.Step) (cut bool, err erro
 		}
 		c.rec.FirstByte = time.Since(c.begun)
 	}
-	if c.echo != nil && !ch.echoed && (len(st.Text) > 0 || len(st.IDs) > 0 || st.Logprobs != nil || st.Finish != event.None) {
+	first := len(st.Text) > 0 || len(st.IDs) > 0 || st.Logprobs != nil || st.Finish != event.None
+	if c.echo != nil && !ch.echoed && first {
 		ch.echoed = true
 		if err := c.repeat(ch, st); err != nil {
 			return cut, err
 		}
-		if c.mute {
-			ch.why = event.Length
-			c.out.send(event.Event{Kind: event.Finish, Choice: int32(st.Choice), Call: -1, Why: ch.why})
-			return cut, nil
-		}
+	}
+	if c.mute && first {
+		ch.why = event.Length
+		c.out.send(event.Event{Kind: event.Finish, Choice: int32(st.Choice), Call: -1, Why: ch.why})
+		return cut, nil
 	}
 	if err := c.produced(len(st.Text)); err != nil {
 		return cut, err

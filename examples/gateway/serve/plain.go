@@ -64,14 +64,22 @@ func (c *call) plain(ctx context.Context) error {
 		}
 		c.prompts = append(c.prompts, p)
 	}
-	if p := c.req.Params(); p.MaxTokens != nil && *p.MaxTokens == 0 {
-		c.mute, p.MaxTokens = true, new(int64(1)) // engines compute at least one token
-		if err := c.req.SetParams(p); err != nil {
-			return err
-		}
+	if err := c.hush(); err != nil {
+		return err
 	}
 	c.take(c.prompts[0])
 	return nil
+}
+
+// hush turns a limit of 0 tokens, with which a client wants only the prompt computed, into 1, since engines compute at least one
+// token. The output is dropped.
+func (c *call) hush() error {
+	p := c.req.Params()
+	if p.MaxTokens == nil || *p.MaxTokens != 0 {
+		return nil
+	}
+	c.mute, p.MaxTokens = true, new(int64(1))
+	return c.req.SetParams(p)
 }
 
 // encodePrompt encodes a prompt. Names of added tokens in it become those, as in engines.

@@ -16,6 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weft-go/weft/examples/gateway/serve"
+	"github.com/weft-go/weft/protocols/event"
+	"github.com/weft-go/weft/protocols/wire"
 )
 
 // TestCompletions checks that a prompt is encoded as engines do, that the output is not parsed, and that it has the limit
@@ -95,6 +97,56 @@ func TestCompletions(t *testing.T) {
 		status, _, text := send(t, r.url+"/v1/completions", `{"model":"m",`+fields+`}`)
 		require.Equal(t, 400, status, "%.100s %s", fields, text)
 		require.Contains(t, text, has)
+	}
+}
+
+// TestMessagesWithoutOutput checks that max_tokens 0 of the Messages API fills the cache of an engine, or of an endpoint in its own
+// way, and that the response is empty and counts no output.
+func TestMessagesWithoutOutput(t *testing.T) {
+	check := func(url string, wantPrompt int) {
+		t.Helper()
+		a := apiCases[2]
+		for _, stream := range []bool{false, true} {
+			b := a.body("Where is it?", stream)
+			b["max_tokens"] = 0
+			status, header, text := send(t, url+a.path, b)
+			require.Equal(t, 200, status, text)
+			require.Empty(t, header.Get("X-Weft-Dropped"))
+			got := collected(t, a, text)
+			require.Empty(t, got.Answers[0].Blocks)
+			require.Equal(t, event.Length, got.Answers[0].Finish)
+			require.Contains(t, text, `"output_tokens":0}`)
+			require.EqualValues(t, wantPrompt, got.Usage.Prompt)
+			require.Zero(t, got.Usage.Output)
+		}
+	}
+	r := start(t, 1, say(answer), nil)
+	b := apiCases[2].body("Where is it?", false)
+	status, _, text := send(t, r.url+"/v1/messages/count_tokens", b)
+	require.Equal(t, 200, status)
+	var count struct {
+		Tokens int `json:"input_tokens"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(text), &count))
+	check(r.url, count.Tokens)
+	require.Zero(t, r.done(t, 2)[0].Usage.Output)
+	require.Equal(t, "length", r.done(t, 2)[0].Finish)
+	require.NotZero(t, r.done(t, 2)[1].Usage.Cached, "the first request has filled the cache")
+	for _, k := range managedKinds {
+		e := newEndpoint(t, playing(k, lengthScene))
+		if k.API() == wire.Messages {
+			e = newEndpoint(t, func(w http.ResponseWriter, _ *http.Request, body object) {
+				const usage = `"usage":{"input_tokens":26,"cache_read_input_tokens":64,"output_tokens":0}`
+				if body["stream"] == true {
+					writeEvents(w, messageStart, `{"type":"message_delta","delta":{"stop_reason":"max_tokens","stop_sequence":null},`+usage+`}`, messageStop)
+					return
+				}
+				io.WriteString(w, `{"id":"msg_up","type":"message","role":"assistant","model":"up/model-2","content":[],"stop_reason":"max_tokens","stop_sequence":null,`+usage+`}`)
+			})
+		}
+		check(managed(t, k, nil, e).url, 90)
+		sent, _ := e.last(t)
+		require.Equal(t, k.API() == wire.Messages, strings.Contains(sent, `"max_tokens":0`), sent)
 	}
 }
 

@@ -83,7 +83,7 @@ const tools = [{ type: "function", name: "weather", parameters: schema, strict: 
     show("messages result", (await claude.messages.create({ model: "m", max_tokens: 500, messages, tools, ...more }, { headers })).content.at(-1).text);
   }
   show("count", (await claude.messages.countTokens({ model: "m", messages, tools })).input_tokens > 10);
-  const e = await failure(claude.messages.create({ model: "m", max_tokens: 0, messages }));
+  const e = await failure(claude.messages.create({ model: "m", max_tokens: -1, messages }));
   if (e instanceof Anthropic.BadRequestError) show("messages error", e.status, e.error.error.type);
 }
 const [ids, others] = [[], []];

@@ -84,7 +84,7 @@ for version in ({}, {"extra_headers": {"anthropic-version": "2023-06-01"}, "extr
 count = claude.messages.count_tokens(model="m", messages=messages, tools=tools).input_tokens
 show("count", count > 10)
 try:
-    claude.messages.create(model="m", max_tokens=0, messages=messages)
+    claude.messages.create(model="m", max_tokens=-1, messages=messages)
 except anthropic.BadRequestError as e:
     show("messages error", e.status_code, e.body["error"]["type"])
 show("models", [m.id for m in chat.models.list()], [m.id for m in claude.models.list()])
