@@ -97,9 +97,8 @@
 //   - Aborted calls: the API cannot withdraw data that was sent. The call gets no more arguments and does not affect
 //     finish_reason. If its arguments are valid JSON, or empty, which clients read as {}, one more delta with a quote
 //     or a brace makes them invalid, because many clients execute calls regardless of the finish_reason. A call that
-//     aborts before its name is known is never sent. A response that is not streamed has a call that the token limit cut off
-//     in the same form, and omits calls that aborted for other reasons. wire.Options.WholeCalls avoids partial calls by
-//     sending each call only when it is complete.
+//     aborts before its name is known is never sent. A response that is not streamed has aborted calls in the same form.
+//     wire.Options.WholeCalls avoids partial calls by sending each call only when it is complete.
 //   - Calls inside reasoning are left out unless wire.Options.CallsInReasoning is set. Their markup is not sent as
 //     reasoning text either, because the events do not contain it.
 //   - Calls and results of server-side tools, and opaque items, cannot be expressed. wire.Encoder.Dropped counts them.

@@ -120,8 +120,9 @@ func (c *Collector) answer(choice int32) *Answer {
 	return &c.Answers[choice]
 }
 
-// Cut reports whether b is a call that the end of the response cut off after its name. Its arguments may be incomplete.
-func (b *Block) Cut() bool { return b.Kind == ToolAbort && b.Why == Truncated && b.named }
+// Cut reports whether b is a call that was aborted after its name: it was cut off or is malformed. Its arguments may be
+// incomplete.
+func (b *Block) Cut() bool { return b.Kind == ToolAbort && b.named }
 
 func (a *Answer) last() *Block {
 	if len(a.Blocks) == 0 {

@@ -58,10 +58,10 @@
 //     JSON, or empty, which means {}, one more delta with a quote or a brace makes it invalid, because clients execute
 //     complete tool_use blocks regardless of the stop_reason. Claude Code reports to the model that the call could not
 //     be parsed. The Go SDK (v1.84) accumulates invalid input as {}; its users must check the stop_reason. A call that
-//     aborts before its name is known is never sent. A response that is not streamed has a call that the token limit cut off,
-//     as Anthropic's has: the last block is a tool_use and the stop_reason is max_tokens. Its input must be an object and is
-//     {"input":"…"} with the arguments so far, which no schema of another tool accepts. Calls that aborted for other
-//     reasons are omitted. wire.Options.WholeCalls avoids partial calls by sending each call only when it is complete.
+//     aborts before its name is known is never sent. A response that is not streamed has aborted calls, too, as
+//     Anthropic's has one that the token limit cut off: the last block is a tool_use and the stop_reason is max_tokens. Its
+//     input must be an object and is {"input":"…"} with the arguments so far, which no schema of another tool accepts.
+//     wire.Options.WholeCalls avoids partial calls by sending each call only when it is complete.
 //   - Calls inside reasoning are left out unless wire.Options.CallsInReasoning is set. The reasoning before and after a
 //     call becomes two thinking blocks.
 //   - Every thinking block has a signature, because clients drop blocks without one. If the producer gave none, it is a

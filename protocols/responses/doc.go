@@ -59,9 +59,8 @@
 //   - Aborted calls: the item is done with status incomplete. If its arguments are valid JSON or empty, one more delta
 //     with a quote or a brace makes them invalid, because Codex executes the item regardless of its status; it then
 //     reports to the model that the arguments could not be parsed. A call that aborts before its name is known is never
-//     sent. A response that is not streamed has a call that the token limit cut off in the same form, and omits calls that
-//     aborted for other reasons. wire.Options.WholeCalls avoids partial calls by sending each call only when it is
-//     complete.
+//     sent. A response that is not streamed has aborted calls in the same form. wire.Options.WholeCalls avoids partial calls
+//     by sending each call only when it is complete.
 //   - Calls inside reasoning are left out unless wire.Options.CallsInReasoning is set. Calls of server-side tools are
 //     always left out, because the client would execute function calls.
 //   - If the request has store false or includes reasoning.encrypted_content, every reasoning item has an

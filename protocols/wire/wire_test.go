@@ -176,8 +176,8 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// A call that the token limit cut off is in a response that is not streamed as well, in a form that no client mistakes for a
-// complete call of its tool.
+// A call that the token limit cut off, or that is malformed, is in a response that is not streamed as in a stream, in a form that
+// no client mistakes for a complete call of its tool.
 func TestCutCallWhole(t *testing.T) {
 	start := event.Event{Kind: event.Start, Call: -1}
 	finish := event.Event{Kind: event.Finish, Call: -1, Why: event.Length}
@@ -186,27 +186,45 @@ func TestCutCallWhole(t *testing.T) {
 	}
 	events := append([]event.Event{start}, call(0, 1, "get", `{"a":1}`)...)
 	events = append(events, call(1, 2, "put", `{"city": "Os`)[:2]...)
-	events = append(events, abort(1, "put", event.Truncated), finish)
+	events = slices.Clip(events)
+	cut := append(events, abort(1, "put", event.Truncated), finish)
 	for api, want := range map[*wire.API][]string{
 		wire.Chat:      {`"name":"get","arguments":"{\"a\":1}"`, `"name":"put","arguments":"{\"city\": \"Os"`, `"finish_reason":"length"`},
 		wire.Responses: {`"arguments":"{\"a\":1}"`, `"status":"incomplete"`, `"arguments":"{\"city\": \"Os"`, `"incomplete_details":{"reason":"max_output_tokens"}`},
 		wire.Messages:  {`"name":"get","input":{"a":1}`, `"name":"put","input":{"input":"{\"city\": \"Os"}`, `"stop_reason":"max_tokens"`},
 	} {
 		enc := api.NewEncoder(request(t, false), fixed())
-		out := string(enc.Finish(enc.Append(nil, events...)))
+		out := string(enc.Finish(enc.Append(nil, cut...)))
 		require.NoError(t, enc.Err())
 		require.True(t, json.Valid([]byte(out)), out)
 		for _, part := range want {
 			require.Contains(t, out, part, api)
 		}
 	}
-	// Neither a call without a known name nor one that aborted for another reason is in it, as in no stream that holds calls back.
+	// The only difference of a malformed call is that the response did not end because of it.
+	finish.Why = event.Stop
+	broken := append(events, abort(1, "put", event.BadArguments), text(3, "Well."), finish)
+	for api, want := range map[*wire.API][]string{
+		wire.Chat:      {`"name":"get","arguments":"{\"a\":1}"`, `"name":"put","arguments":"{\"city\": \"Os"`, `"finish_reason":"tool_calls"`, "Well."},
+		wire.Responses: {`"arguments":"{\"a\":1}"`, `"status":"incomplete"`, `"arguments":"{\"city\": \"Os"`, `"status":"completed"`, "Well."},
+		wire.Messages:  {`"name":"get","input":{"a":1}`, `"name":"put","input":{"input":"{\"city\": \"Os"}`, `"stop_reason":"tool_use"`, "Well."},
+	} {
+		enc := api.NewEncoder(request(t, false), fixed())
+		out := string(enc.Finish(enc.Append(nil, broken...)))
+		require.NoError(t, enc.Err())
+		for _, part := range want {
+			require.Contains(t, out, part, api)
+		}
+	}
+	// A call without a known name is not in it, as in no stream, and none is if calls are held back.
 	for _, last := range [][]event.Event{
 		{abort(0, "ge", event.Truncated)},
 		append(call(0, 1, "get", `{"a":`)[:2], abort(0, "get", event.BadArguments)),
 	} {
 		for _, api := range apis {
-			enc := api.NewEncoder(request(t, false), fixed())
+			opt := fixed()
+			opt.WholeCalls = len(last) > 1
+			enc := api.NewEncoder(request(t, false), opt)
 			out := string(enc.Finish(enc.Append(enc.Append(nil, append([]event.Event{start, text(0, "x")}, last...)...), finish)))
 			require.NotContains(t, out, `"name":"ge`, api)
 		}

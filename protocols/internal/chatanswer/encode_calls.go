@@ -190,7 +190,7 @@ func sentArgs(raw []byte, wrapped, custom bool) []byte {
 	return raw
 }
 
-// cutArgs returns the arguments of a call that was cut off as a stream has them: not valid as JSON.
+// cutArgs returns the arguments of an aborted call as a stream has them: not valid as JSON.
 func cutArgs(raw []byte, wrapped, custom bool) []byte {
 	switch {
 	case wrapped:

@@ -13,8 +13,8 @@ import (
 )
 
 // AppendResponse appends a response that is not streamed. Every choice of c must have finished and c.Err must be None.
-// The response has the same content and IDs as the stream of an [Encoder] for the same events, except that it omits
-// calls that were aborted and not cut off, which a stream cannot withdraw. Options that concern chunks have no effect.
+// The response has the same content and IDs as the stream of an [Encoder] for the same events. Options that concern
+// chunks have no effect.
 func AppendResponse(dst []byte, c *event.Collector, opt Options) []byte {
 	suffix := callid.Suffix(opt.ID)
 	head := opt.head("chat.completion")
@@ -100,7 +100,7 @@ type wireCall struct {
 	id string
 }
 
-// wireCalls returns the calls of a that are sent, complete or cut off, with the same IDs as in a stream.
+// wireCalls returns the calls of a that are sent, complete or not, with the same IDs as in a stream.
 func wireCalls(a *event.Answer, choice int32, opt *Options, suffix string) (calls []wireCall) {
 	var ids callid.Set
 	for i := range a.Blocks {

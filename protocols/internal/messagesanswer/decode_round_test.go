@@ -28,7 +28,7 @@ var testSigner, _ = replay.NewSigner([]byte("0123456789abcdef0123456789abcdef"),
 //   - text is valid UTF-8, and JSON is on one line; empty text is omitted; a refusal is text;
 //   - reasoning always has a signature; it is left out with ThinkingNone, its text with ThinkingOmitted;
 //   - a call inside reasoning or without a ToolStart is left out, and the others are renumbered; an aborted call is
-//     left out unless streamed;
+//     complete unless streamed;
 //   - a call has an id, the producer's or a new one, only the flag Server, and arguments: {} if there were none, free
 //     text as {"input":"…"};
 //   - the cause of an aborted call is Truncated or BadArguments, and its arguments are invalid;

@@ -10,9 +10,9 @@ import (
 )
 
 // AppendResponse appends a message that is not streamed. The response must have finished and c.Err must be None. The
-// message has the same content and IDs as the stream of an [Encoder] for the same events, except that it omits calls that
-// were aborted and not cut off, which a stream cannot withdraw. Only the first choice is used. Arguments that are not a JSON
-// object, mainly free text of custom tools and arguments of a call that was cut off, become {"input":"…"}.
+// message has the same content and IDs as the stream of an [Encoder] for the same events. Only the first choice is used.
+// Arguments that are not a JSON object, mainly free text of custom tools, and arguments of an aborted call become
+// {"input":"…"}.
 func AppendResponse(dst []byte, c *event.Collector, opt Options) []byte {
 	var none event.Answer
 	a := &none

@@ -28,7 +28,6 @@ var testSigner, _ = replay.NewSigner([]byte("0123456789abcdef0123456789abcdef"),
 //   - text is valid UTF-8, and JSON is on one line; texts without content are absent;
 //   - reasoning is left out with ReasoningNone, its signature is not; Seal gives it one;
 //   - a call of a server-side tool, inside reasoning, or without a ToolStart is left out, and the others are numbered anew;
-//     an aborted one is left out of a whole answer;
 //   - a call has an id, the producer's or a minted one, of its flags Custom alone, and arguments: {} if there were none;
 //   - an aborted call is Truncated, whatever it was, and its arguments are broken;
 //   - results and opaque items are Opaque, with an id, or left out if they are no items;

@@ -159,9 +159,9 @@ func (s *Encoder) appendResponse(dst []byte, status string, e *apierr.Error) []b
 }
 
 // AppendResponse appends the complete response object, for a request without a stream. It equals the response in the
-// last event of an [Encoder] of the same events, including IDs, with two exceptions: calls that were aborted and not cut off
-// are omitted, and if c.Err is set, the response has status failed and the items so far, without calls that were cut off. Log
-// probabilities belong to the first text. Only the first choice is encoded.
+// last event of an [Encoder] of the same events, including IDs, with one exception: if c.Err is set, the response has status
+// failed and the items so far, without aborted calls. Log probabilities belong to the first text. Only the first choice is
+// encoded.
 func AppendResponse(dst []byte, c *event.Collector, opt Options) []byte {
 	if c.Err != event.None {
 		return AppendFailed(dst, c, opt, &apierr.Error{Why: c.Err, Message: c.Message, Code: c.Code})
@@ -202,7 +202,7 @@ type outWhole struct {
 	count  idCounter
 	n      int  // items so far
 	probed bool // the log probabilities were sent
-	cut    bool // calls that were cut off are sent
+	cut    bool // aborted calls are sent
 }
 
 // appendBlock appends b as an output item, or nothing if it is not sent. status is the status of a block that ended
