@@ -153,6 +153,9 @@ func (r reqReader) functions(list jsonscan.Value, v *codec.View) {
 		tools = append(tools, t)
 	}
 	v.Tools = tools
+	if len(tools) > 0 {
+		v.Params.ToolChoice.Serial = true // a message has one function_call
+	}
 }
 
 func (r reqReader) turns(root jsonscan.Value, v *codec.View) {

@@ -99,6 +99,8 @@
 //     or a brace makes them invalid, because many clients execute calls regardless of the finish_reason. A call that
 //     aborts before its name is known is never sent. A response that is not streamed has aborted calls in the same form.
 //     wire.Options.WholeCalls avoids partial calls by sending each call only when it is complete.
+//   - If the request declares functions, the form before tools, the first call of a choice is a function_call, without an id,
+//     and the finish_reason is function_call. Decode treats such a request as one that permits one call in a turn.
 //   - Calls inside reasoning are left out unless wire.Options.CallsInReasoning is set. Their markup is not sent as
 //     reasoning text either, because the events do not contain it.
 //   - Calls and results of server-side tools, and opaque items, cannot be expressed. wire.Encoder.Dropped counts them.

@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/weft-go/weft/protocols/block"
@@ -159,6 +160,12 @@ func (s *settings) namespace() func(tool string) (namespace, name string) {
 	}
 }
 
+// functions reports whether the request declares functions, the form that tools had before.
+func (s *settings) functions() bool {
+	tools := s.req.Tools()
+	return s.req.API() == block.Chat && len(tools) > 0 && strings.HasPrefix(tools[0].At.Path(), "functions[")
+}
+
 // seal reports whether reasoning items of the Responses API need encrypted_content: the server hides the text, the
 // client asks for it, or the response must not be stored.
 func (s *settings) seal() bool {
@@ -194,7 +201,7 @@ func (s *settings) chat() chatanswer.Options {
 		ReasoningDetails: map[Details]chatanswer.DetailsMode{
 			DetailsInterleaved: chatanswer.DetailsInterleaved, DetailsAlways: chatanswer.DetailsAlways, DetailsNever: chatanswer.DetailsNever,
 		}[s.Details],
-		Signer: s.Signer, WholeCalls: s.WholeCalls,
+		Signer: s.Signer, WholeCalls: s.WholeCalls, Functions: s.functions(),
 		DispatchInReasoning: s.CallsInReasoning, ToolDispatch: s.ToolDispatch, ReasoningDispatch: s.ReasoningDispatch, Custom: s.custom(),
 	}
 }

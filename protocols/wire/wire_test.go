@@ -231,6 +231,73 @@ func TestCutCallWhole(t *testing.T) {
 	}
 }
 
+// TestFunctions checks that a client that declares functions, the form before tools, gets its calls in the form before tool_calls:
+// one for each choice, without an id. A conversion of its request permits only one call.
+func TestFunctions(t *testing.T) {
+	const declared = `,"functions":[{"name":"get"}],"messages":[{"role":"user","content":"Hi"}]}`
+	twice := slices.Concat([]event.Event{text(0, "Wait.")}, call(0, 1, "get", `{"a":`, ` "x\\y" }`), call(1, 2, "get", "{}"), []event.Event{finish(event.Stop)})
+	aborted := []event.Event{twice[1], twice[2], {Kind: event.ToolAbort, Call: 0, Part: 1, Why: event.Truncated}, finish(event.Length)}
+	for _, whole := range []bool{false, true} {
+		for _, tt := range []struct {
+			events       []event.Event
+			args, finish string
+		}{
+			{twice, `{"a": "x\\y" }`, "function_call"},
+			{slices.Concat(call(0, 0, "get"), []event.Event{finish(event.ToolCalls)}), "{}", "function_call"},
+			{aborted, `{"a":`, "length"},
+		} {
+			for _, stream := range []bool{true, false} {
+				r, err := wire.Chat.Decode(fmt.Appendf(nil, `{"model":"m","stream":%t`+declared, stream), nil)
+				require.NoError(t, err)
+				opt := fixed()
+				opt.WholeCalls = whole
+				enc := wire.Chat.NewEncoder(r, opt)
+				out := string(enc.Finish(enc.Append(nil, tt.events...)))
+				require.NoError(t, enc.Err())
+				require.NotContains(t, out, "tool_calls")
+				require.NotContains(t, out, "call_id_1")
+				var name, args string
+				for line := range strings.Lines(out) {
+					var body struct {
+						Choices []struct {
+							Delta, Message struct {
+								Call struct{ Name, Arguments string } `json:"function_call"`
+							}
+						}
+					}
+					if data := strings.TrimPrefix(line, "data: "); strings.HasPrefix(data, "{") {
+						require.NoError(t, json.Unmarshal([]byte(data), &body), data)
+						for _, c := range body.Choices {
+							name += c.Delta.Call.Name + c.Message.Call.Name
+							args += c.Delta.Call.Arguments + c.Message.Call.Arguments
+						}
+					}
+				}
+				require.Contains(t, out, `"finish_reason":"`+tt.finish+`"`)
+				if whole && tt.finish == "length" {
+					require.Empty(t, name+args)
+					continue
+				}
+				require.Equal(t, "get", name)
+				require.Equal(t, tt.args, args)
+				got := collect(t, wire.Chat, []byte(out), 7).Answers[0]
+				require.Equal(t, tt.finish == "function_call", len(got.Calls()) == 1)
+			}
+		}
+	}
+	r, err := wire.Chat.Decode([]byte(`{"model":"m"`+declared), nil)
+	require.NoError(t, err)
+	body, _, err := wire.Messages.AppendRequest(nil, r, nil)
+	require.NoError(t, err)
+	require.Contains(t, string(body), `"disable_parallel_tool_use":true`)
+	p := r.Params()
+	p.Model = "x"
+	require.NoError(t, r.SetParams(p))
+	body, _, err = wire.Chat.AppendRequest(nil, r, nil)
+	require.NoError(t, err)
+	require.Equal(t, `{"model":"x"`+declared, string(body))
+}
+
 // TestFail ends responses with errors of any type, by Fail or by an event.
 // The error of a body that breaks off contains the API and the position.
 func TestEventsBroken(t *testing.T) {

@@ -151,3 +151,26 @@ func TestManagedToolChoiceOfLostToolIsRefused(t *testing.T) {
 	}
 	require.Empty(t, e.paths)
 }
+
+// TestFunctionCall checks a conversation in the form of the Chat API before tools: the client gets a function_call, the only call,
+// and the model gets it back with its result.
+func TestFunctionCall(t *testing.T) {
+	r := start(t, 1, say(answer), nil)
+	const ask = `{"model":"m","functions":[{"name":"read"},{"name":"grep"}],"messages":[{"role":"user","content":"Where is it?"}`
+	status, _, text := send(t, r.url+"/v1/chat/completions", ask+`]}`)
+	require.Equal(t, 200, status, text)
+	const call = `"function_call":{"name":"read","arguments":"{\"path\": \"a.go\"}"}`
+	require.Contains(t, text, `"content":"Looking.","refusal":null,"reasoning_content":"I need two looks.",`+call+`}`)
+	require.Contains(t, text, `"finish_reason":"function_call"`)
+
+	status, _, text = send(t, r.url+"/v1/chat/completions", ask+`],"stream":true}`)
+	require.Equal(t, 200, status, text)
+	require.Contains(t, text, `"delta":{"function_call":{"name":"read","arguments":""}}`)
+	require.NotContains(t, text, "grep")
+	require.Contains(t, text, `"finish_reason":"function_call"`)
+
+	status, _, text = send(t, r.url+"/v1/chat/completions", ask+`,{"role":"assistant","content":null,`+call+`},{"role":"function","name":"read","content":"package a"}]}`)
+	require.Equal(t, 200, status, text)
+	require.Contains(t, r.prompts[2].Text, `{"name": "read", "arguments": {"path": "a.go"}}`)
+	require.Contains(t, r.prompts[2].Text, "package a")
+}

@@ -58,6 +58,9 @@ type Options struct {
 	// WholeCalls holds each call back until it is complete and sends it in one piece. Aborted calls are then never
 	// sent. Calls that overlap are sent in the order in which they end.
 	WholeCalls bool
+	// Functions sends calls in the form before tools, for clients that declare functions: function_call in a message or
+	// delta, and as finish_reason. It has no id, and there is one per choice; later calls are left out.
+	Functions bool
 	// DispatchInReasoning sends calls inside reasoning like all others. By default they are left out.
 	DispatchInReasoning bool
 	// ToolDispatch adds Dynamo's event "tool_call_dispatch" with the whole call as soon as it is complete, if it may
@@ -129,6 +132,7 @@ type callState struct {
 	skip    bool  // left out
 	ended   bool
 	custom  bool
+	legacy  bool // sent as function_call
 	name    string
 	id      string
 	carry   jsonw.Carry
@@ -463,13 +467,13 @@ func (s *Encoder) finish(dst []byte, c *choiceState, why event.Why) []byte {
 	c.finished = true
 	dst = s.open(dst, c)
 	dst = append(dst, `},"logprobs":null,"finish_reason":"`...)
-	dst = append(dst, finishReason(why, c.complete > 0, c.refused)...)
+	dst = append(dst, s.opt.finishReason(why, c.complete > 0, c.refused)...)
 	return s.frame.AppendTail(append(dst, `"}]`...))
 }
 
 // finishReason returns the finish_reason for a cause. If the model stopped by itself, it is tool_calls if and only if
 // calls is set, that is, a complete call was sent, regardless of the engine's reason.
-func finishReason(why event.Why, calls, refused bool) string {
+func (o *Options) finishReason(why event.Why, calls, refused bool) string {
 	switch why {
 	case event.Length, event.ContextFull:
 		return "length"
@@ -481,7 +485,10 @@ func finishReason(why event.Why, calls, refused bool) string {
 		}
 		return "stop"
 	}
-	if calls {
+	switch {
+	case calls && o.Functions:
+		return "function_call"
+	case calls:
 		return "tool_calls"
 	}
 	return "stop"

@@ -24,7 +24,8 @@ func (s *Encoder) toolStart(dst []byte, c *choiceState, e *event.Event) []byte {
 	dst = s.turn(dst, c, event.ToolStart, e.Part)
 	id, _ := c.ids.Assign("call_", s.suffix, e.Choice, string(e.ID))
 	c.calls = append(c.calls, callState{
-		call: e.Call, index: -1, skip: s.opt.left(e.Flags), custom: e.Flags.Has(event.Custom), id: id, name: string(e.Data),
+		call: e.Call, index: -1, skip: s.opt.left(e.Flags) || s.opt.Functions && c.sent > 0, custom: e.Flags.Has(event.Custom),
+		legacy: s.opt.Functions, id: id, name: string(e.Data),
 	})
 	t := &c.calls[len(c.calls)-1]
 	if t.skip {
@@ -38,17 +39,27 @@ func (s *Encoder) toolStart(dst []byte, c *choiceState, e *event.Event) []byte {
 		return dst
 	}
 	dst = s.openCall(dst, c, t)
-	return s.close(append(dst, `"}}]`...))
+	return s.close(append(dst, t.tail()...))
 }
 
 // openCall begins the first chunk of t, up to the opening quote of the arguments.
 func (s *Encoder) openCall(dst []byte, c *choiceState, t *callState) []byte {
 	t.index = c.sent
 	c.sent++
+	if t.legacy {
+		return appendFunctionHead(s.open(dst, c), t.name)
+	}
 	dst = append(s.open(dst, c), `"tool_calls":[{"index":`...)
 	dst = strconv.AppendInt(dst, int64(t.index), 10)
 	dst = append(dst, ',')
 	return appendCallHead(dst, t.id, t.name, t.custom)
+}
+
+// appendFunctionHead appends a function_call up to the opening quote of its arguments.
+func appendFunctionHead(dst []byte, name string) []byte {
+	dst = append(dst, `"function_call":{"name":`...)
+	dst = jsonw.AppendString(dst, name)
+	return append(dst, `,"arguments":"`...)
 }
 
 // appendCallHead appends the fields of a call up to the opening quote of its arguments.
@@ -78,7 +89,7 @@ func (s *Encoder) toolArgs(dst []byte, c *choiceState, e *event.Event) []byte {
 	if t.unwrap == nil {
 		for i := range c.calls {
 			if &c.calls[i] == t {
-				s.heat(e, &t.carry, i, t.argsHead, `"}}]`)
+				s.heat(e, &t.carry, i, t.argsHead, t.tail())
 			}
 		}
 	}
@@ -87,12 +98,23 @@ func (s *Encoder) toolArgs(dst []byte, c *choiceState, e *event.Event) []byte {
 
 // argsHead appends the bytes before a delta of arguments.
 func (t *callState) argsHead(dst []byte) []byte {
+	if t.legacy {
+		return append(dst, `"function_call":{"arguments":"`...)
+	}
 	dst = append(dst, `"tool_calls":[{"index":`...)
 	dst = strconv.AppendInt(dst, int64(t.index), 10)
 	if t.custom {
 		return append(dst, `,"custom":{"input":"`...)
 	}
 	return append(dst, `,"function":{"arguments":"`...)
+}
+
+// tail returns the bytes after a delta of arguments.
+func (t *callState) tail() string {
+	if t.legacy {
+		return `"}`
+	}
+	return `"}}]`
 }
 
 // call finds the open call with the producer's ordinal.
@@ -124,7 +146,7 @@ func (s *Encoder) input(dst []byte, c *choiceState, t *callState, text []byte) [
 	}
 	dst = t.argsHead(s.open(dst, c))
 	dst = jsonw.AppendText(dst, text)
-	return s.close(append(dst, `"}}]`...))
+	return s.close(append(dst, t.tail()...))
 }
 
 // toolEnd ends the call of e. A call that ends before its start is never sent.
@@ -167,13 +189,13 @@ func (s *Encoder) end(dst []byte, c *choiceState, t *callState, complete bool) [
 
 // endWhole appends a call that was held back until its end.
 func (s *Encoder) endWhole(dst []byte, c *choiceState, t *callState, complete bool) []byte {
-	if !complete || !s.whole.Flags.Has(event.Complete) {
+	if !complete || !s.whole.Flags.Has(event.Complete) || t.legacy && c.sent > 0 {
 		return dst
 	}
 	c.complete++
 	dst = s.openCall(dst, c, t)
 	dst = jsonw.AppendLoose(dst, sentArgs(s.whole.Arguments, t.unwrap != nil, t.custom))
-	dst = s.close(append(dst, `"}}]`...))
+	dst = s.close(append(dst, t.tail()...))
 	return s.dispatch(dst, t)
 }
 

@@ -68,21 +68,23 @@ func appendMessage(dst []byte, a *event.Answer, choice int32, opt *Options, suff
 		dst = appendAnswerDetails(dst, a, calls, opt, suffix, choice)
 	}
 	dst = appendAnnotations(dst, a)
-	if len(calls) > 0 {
+	switch {
+	case len(calls) > 0 && opt.Functions:
+		dst = appendFunctionHead(append(dst, ','), calls[0].Name)
+		dst = appendArgs(dst, &calls[0], false, false)
+		dst = append(dst, `"}`...)
+	case len(calls) > 0:
 		dst = append(dst, `,"tool_calls":[`...)
-		for i, b := range calls {
+		for i := range calls {
 			if i > 0 {
 				dst = append(dst, ',')
 			}
 			dst = append(dst, '{')
+			b := &calls[i]
 			wrapped := opt.wrapped(b.Flags, b.Name)
 			custom := wrapped || b.Flags.Has(event.Custom)
 			dst = appendCallHead(dst, b.id, b.Name, custom)
-			if b.Cut() {
-				dst = jsonw.AppendLoose(dst, cutArgs(b.Data, wrapped, custom))
-			} else {
-				dst = jsonw.AppendLoose(dst, sentArgs(b.Data, wrapped, custom))
-			}
+			dst = appendArgs(dst, b, wrapped, custom)
 			dst = append(dst, `"}}`...)
 		}
 		dst = append(dst, ']')
@@ -90,8 +92,16 @@ func appendMessage(dst []byte, a *event.Answer, choice int32, opt *Options, suff
 	dst = append(dst, `},"logprobs":`...)
 	dst = appendLogprobs(dst, a)
 	dst = append(dst, `,"finish_reason":"`...)
-	dst = append(dst, finishReason(a.Finish, complete, refused)...)
+	dst = append(dst, opt.finishReason(a.Finish, complete, refused)...)
 	return append(dst, `"}`...)
+}
+
+// appendArgs appends the contents of the string of a call's arguments.
+func appendArgs(dst []byte, c *wireCall, wrapped, custom bool) []byte {
+	if c.Cut() {
+		return jsonw.AppendLoose(dst, cutArgs(c.Data, wrapped, custom))
+	}
+	return jsonw.AppendLoose(dst, sentArgs(c.Data, wrapped, custom))
 }
 
 // wireCall is a call in the form in which it is sent.
@@ -111,6 +121,9 @@ func wireCalls(a *event.Answer, choice int32, opt *Options, suffix string) (call
 		id, _ := ids.Assign("call_", suffix, choice, b.ID)
 		if (b.Cut() && !opt.WholeCalls || b.Flags.Has(event.Complete)) && !opt.left(b.Flags) {
 			calls = append(calls, wireCall{b, id})
+			if opt.Functions {
+				break
+			}
 		}
 	}
 	return calls
