@@ -576,6 +576,20 @@ func TestStreamPaths(t *testing.T) {
 		require.Equal(t, obj{}, r.final["metadata"], "what is not JSON is not repeated")
 		require.NotContains(t, r.final, "input")
 	})
+	t.Run("echo of text", func(t *testing.T) {
+		for given, want := range map[string]string{
+			`{"verbosity":"low"}`:              `{"format":{"type":"text"},"verbosity":"low"}`,
+			`{}`:                               `{"format":{"type":"text"}}`,
+			`{"format":null,"verbosity":null}`: `{"format":{"type":"text"}}`,
+			`{"verbosity":"high","format":{"type":"json_object"}}`:    `{"verbosity":"high","format":{"type":"json_object"}}`,
+			`{ "format" : { "type" : "text" , "x" : 1 } , "y" : {} }`: `{ "format" : { "type" : "text" , "x" : 1 } , "y" : {} }`,
+		} {
+			o := opt
+			o.Echo = fieldsOf(`{"text":` + given + `}`)
+			out := string(responsesanswer.NewEncoder(o).Append(nil, event.Event{Kind: event.Start}))
+			require.Contains(t, out, `,"text":`+want+`,"tool_choice"`)
+		}
+	})
 	t.Run("failed whole answer", func(t *testing.T) {
 		var c event.Collector
 		c.Add(text, event.Event{Kind: event.Error, Why: event.EngineFailed, Data: []byte("gone")})

@@ -60,12 +60,31 @@ func (o *outEcho) read(field func(name string) []byte) {
 		if field != nil {
 			given = field(echoFields[i].name)
 		}
-		if len(given) > 0 && len(given) <= maxEcho && string(given) != "null" && json.Valid(given) {
-			o.members = jsonw.AppendRaw(o.members, given)
-		} else {
+		switch {
+		case len(given) == 0 || len(given) > maxEcho || string(given) == "null" || !json.Valid(given):
 			o.members = append(o.members, echoFields[i].value...)
+		case echoFields[i].name == "text":
+			o.members = appendText(o.members, given)
+		default:
+			o.members = jsonw.AppendRaw(o.members, given)
 		}
 	}
+}
+
+// appendText appends the field text of a request. Clients require its format, which has a default.
+func appendText(dst, given []byte) []byte {
+	var t struct {
+		Format    struct{ Type string }
+		Verbosity json.RawMessage
+	}
+	if json.Unmarshal(given, &t) != nil || t.Format.Type != "" {
+		return jsonw.AppendRaw(dst, given)
+	}
+	dst = append(dst, `{"format":{"type":"text"}`...)
+	if len(t.Verbosity) > 0 && string(t.Verbosity) != "null" {
+		dst = jsonw.AppendRaw(append(dst, `,"verbosity":`...), t.Verbosity)
+	}
+	return append(dst, '}')
 }
 
 // outObject holds the fields of a response object other than its output items.
