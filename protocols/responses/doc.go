@@ -63,9 +63,9 @@
 //     by sending each call only when it is complete.
 //   - Calls inside reasoning are left out unless wire.Options.CallsInReasoning is set. Calls of server-side tools are
 //     always left out, because the client would execute function calls.
-//   - If the request has store false or includes reasoning.encrypted_content, every reasoning item has an
-//     encrypted_content. If the producer gave none, it is a token of wire.Options.Signer: a MAC of the text if it is
-//     shown, or else the sealed text. Without a Signer it is a checksum.
+//   - If the request is of this API, every reasoning item has an encrypted_content, as OpenAI's have by default, whether
+//     the request includes reasoning.encrypted_content or not. If the producer gave none, it is a token of
+//     wire.Options.Signer: a MAC of the text if it is shown, or else the sealed text. Without a Signer it is a checksum.
 //   - The item that was open when the response was cut off has status incomplete; those before it have completed.
 //   - event.Length and event.ContextFull are incomplete with max_output_tokens, event.ContentFilter with
 //     content_filter, event.Paused with max_tool_calls; all others are completed.

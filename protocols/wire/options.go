@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/binary"
-	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -166,20 +165,10 @@ func (s *settings) functions() bool {
 	return s.req.API() == block.Chat && len(tools) > 0 && strings.HasPrefix(tools[0].At.Path(), "functions[")
 }
 
-// seal reports whether reasoning items of the Responses API need encrypted_content: the server hides the text, the
-// client asks for it, or the response must not be stored.
+// seal reports whether reasoning items of the Responses API have encrypted_content. By default they do, as OpenAI's have
+// since 2026.
 func (s *settings) seal() bool {
-	switch {
-	case s.Reasoning == ReasoningOmitted:
-		return true
-	case s.Reasoning == ReasoningNone || s.req.API() != block.Responses:
-		return false
-	case string(s.req.Field("store")) == "false":
-		return true
-	}
-	var include []string
-	json.Unmarshal(s.req.Field("include"), &include) // ignored unless a list of strings
-	return slices.Contains(include, "reasoning.encrypted_content")
+	return s.Reasoning == ReasoningOmitted || s.Reasoning != ReasoningNone && s.req.API() == block.Responses
 }
 
 // omitted reports whether the request asks to omit the text of reasoning.

@@ -51,8 +51,8 @@ type Options struct {
 	// Seal adds an encrypted_content, a token of Signer, to reasoning items without a signature. If the text is shown,
 	// the token is signed and nothing is encrypted. With ReasoningNone the token contains the text, which is collected
 	// until its run ends, up to the limit of the Signer; if it exceeds the limit, or without a Signer, no item is sent.
-	// Set Seal if the request has store false or includes reasoning.encrypted_content: with store false, the AI SDK,
-	// and thus opencode, returns reasoning only if it has encrypted_content.
+	// Set Seal for requests of the Responses API: OpenAI's items have it by default, and with store false, the AI SDK, and
+	// thus opencode, returns reasoning only if it has encrypted_content.
 	Seal bool
 	// Signer makes the tokens of Seal. If nil, they are unsigned and prove nothing.
 	Signer *replay.Signer
