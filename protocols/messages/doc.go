@@ -80,5 +80,6 @@
 //   - The id of a call is the producer's, with bytes that the API forbids escaped, which Decode reverses. If it is
 //     empty or occurred before in the response, it is "toolu_", the message id without its prefix, and the ordinal.
 //   - Invalid UTF-8 becomes U+FFFD. A character that is split between two deltas is held until it is complete, at most
-//     3 bytes.
+//     3 bytes. In arguments, the escape of a lone surrogate becomes \ufffd: Anthropic's SDK for Python fails on it. Escapes
+//     at the end of a delta are held while they may belong to a pair.
 package messages

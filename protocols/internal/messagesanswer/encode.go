@@ -121,6 +121,10 @@ func (s *Encoder) Append(dst []byte, events ...event.Event) []byte {
 			case event.Reasoning:
 				s.sign.Write(e.Data)
 			case event.ToolArgs:
+				if !plain && !jsonw.IsPaired(e.Data) {
+					dst = s.add(dst, e, false)
+					continue
+				}
 				s.call.balance.FeedPlain(e.Data, plain)
 			}
 			if dst = append(dst, s.head...); plain {

@@ -20,6 +20,7 @@ type outCall struct {
 	name    string
 	args    []byte // JSON text held back for WholeCalls
 	carry   jsonw.Carry
+	pairs   jsonw.Pairs
 	balance jsonw.Balance
 }
 
@@ -96,9 +97,10 @@ func (s *Encoder) toolArgs(dst []byte, e *event.Event) []byte {
 		return dst
 	}
 	text := s.call.carry.Next(e.Data)
-	s.hot = len(text) > 0 && !s.call.carry.Holds() && !s.call.custom && !s.opt.WholeCalls
+	dst = s.args(dst, text)
+	s.hot = len(text) > 0 && !s.call.carry.Holds() && !s.call.pairs.Holds() && !s.call.custom && !s.opt.WholeCalls
 	s.hotKind, s.hotID = e.Kind, e.Call
-	return s.args(dst, text)
+	return dst
 }
 
 // args encodes arguments; text is valid UTF-8.
@@ -107,7 +109,7 @@ func (s *Encoder) args(dst, text []byte) []byte {
 		s.scratch = jsonw.AppendText(s.scratch[:0], text)
 		return s.input(dst, s.scratch)
 	}
-	return s.input(dst, text)
+	return s.input(dst, s.call.pairs.Next(text))
 }
 
 // input appends a delta of JSON text.
@@ -142,6 +144,7 @@ func (s *Encoder) toolEnd(dst []byte, e *event.Event, complete bool) []byte {
 func (s *Encoder) endCall(dst []byte, complete bool) []byte {
 	c := &s.call
 	dst = s.args(dst, c.carry.Flush())
+	dst = s.input(dst, c.pairs.Flush())
 	switch {
 	case complete:
 		switch {

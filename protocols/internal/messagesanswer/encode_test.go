@@ -492,6 +492,32 @@ func TestSignature(t *testing.T) {
 	}
 }
 
+// TestSurrogates checks that the input of a call has no lone surrogate, and that a pair that is split between deltas stays one.
+func TestSurrogates(t *testing.T) {
+	const args, want = `{"a":"\ud83d","b":"\ud83d\ude00","c":"\\ud83d\n\ude00"}`, `{"a":"\ufffd","b":"\ud83d\ude00","c":"\\ud83d\n\ufffd"}`
+	for size := 1; size <= len(args); size++ {
+		for _, whole := range []bool{false, true} {
+			events := []event.Event{{Kind: event.ToolStart, Data: []byte("f")}}
+			for at := 0; at < len(args); at += size {
+				events = append(events, event.Event{Kind: event.ToolArgs, Data: []byte(args[at:min(at+size, len(args))])})
+			}
+			events = append(events, event.Event{Kind: event.ToolEnd, Flags: event.Complete}, event.Event{Kind: event.Finish, Why: event.Stop})
+			s := messagesanswer.NewEncoder(messagesanswer.Options{ID: "msg_1", Model: "m", WholeCalls: whole})
+			r := rebuild(t, s.Finish(s.Append(nil, events...)))
+			require.Equal(t, want, r.Content[0].Input, "pieces of %d", size)
+			var c event.Collector
+			c.Add(events...)
+			require.Contains(t, string(messagesanswer.AppendResponse(nil, &c, messagesanswer.Options{ID: "msg_1", Model: "m"})), `"input":`+want+`}`)
+		}
+	}
+	// A call that ends within an escape keeps what a strict reader of incomplete JSON accepts.
+	s := messagesanswer.NewEncoder(messagesanswer.Options{ID: "msg_1", Model: "m"})
+	out := s.Append(nil, event.Event{Kind: event.ToolStart, Data: []byte("f")}, event.Event{Kind: event.ToolArgs, Data: []byte(`{"a":"\ud83d\ud`)})
+	require.NotContains(t, string(out), "ud83d")
+	out = s.Finish(s.Append(out, event.Event{Kind: event.ToolAbort, Why: event.Truncated}, event.Event{Kind: event.Finish, Why: event.Length}))
+	require.Equal(t, `{"a":"\ufffd\ud`, rebuild(t, out).Content[0].Input)
+}
+
 func TestStreamAllocs(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector allocates")
@@ -506,9 +532,12 @@ func TestStreamAllocs(t *testing.T) {
 		dst = r.Append(dst, think...)
 		require.Zero(t, testing.AllocsPerRun(1000, func() { dst = r.Append(dst[:0], think...) }))
 	}
-	args := []event.Event{{Kind: event.ToolArgs, Data: []byte(`{"a":"b"`)}}
 	dst = s.Append(dst, event.Event{Kind: event.ToolStart, Data: []byte("f")})
-	require.Zero(t, testing.AllocsPerRun(100, func() { dst = s.Append(dst[:0], args...) }))
+	for _, data := range []string{`{"a":"b"`, `\n \u00e9 \ud83d\ude00 \ud83d \`} {
+		args := []event.Event{{Kind: event.ToolArgs, Data: []byte(data)}}
+		dst = s.Append(dst[:0], args...)
+		require.Zero(t, testing.AllocsPerRun(100, func() { dst = s.Append(dst[:0], args...) }))
+	}
 }
 
 func ExampleStream() {
