@@ -49,7 +49,8 @@
 // template's rule applies, then the family's. Options.StripPreamble, Relocate and SortTools stabilize the start of
 // prompts, for count_tokens too. A [Record] contains the hints received, granted and dropped, the reasoning checked,
 // the positions of cache breakpoints in the prompt, and the position at which the prompt diverges from the previous one
-// of its session. Invalid hints and modified reasoning never make a request fail.
+// of its session. Invalid hints and modified reasoning never make a request fail, except values that the API does not specify
+// in fields that a response repeats.
 //
 // # Guarantees
 //

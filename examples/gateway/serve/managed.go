@@ -156,7 +156,7 @@ var demanded = []string{
 func (c *managedBackend) constrain() error {
 	var unable []index.WorkerID
 	var fault error
-	wrong := cmp.Or(mistyped(c.req, otherTypes), readable(c.req), emptyStop(c.req), wrongChoice(c.req))
+	wrong := cmp.Or(mistyped(c.req, otherTypes), untyped(c.req), readable(c.req), emptyStop(c.req), wrongChoice(c.req))
 	for _, e := range c.fleet.order {
 		if wrong != nil && e.kind.(upstream.Managed).API() != c.api {
 			unable, fault = append(unable, e.id), wrong

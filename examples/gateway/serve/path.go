@@ -221,7 +221,7 @@ type tokenBackend struct{ *call }
 
 // accept implements backend.
 func (c tokenBackend) accept(r *http.Request, size int) (err error) {
-	if err := mistyped(c.req, otherTypes); err != nil {
+	if err := cmp.Or(mistyped(c.req, otherTypes), untyped(c.req)); err != nil {
 		return err
 	}
 	c.ignore()

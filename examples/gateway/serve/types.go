@@ -3,6 +3,7 @@
 package serve
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/weft-go/weft/protocols/apierr"
@@ -24,7 +25,13 @@ var (
 	anObject    = fieldType{"an object", func(raw []byte) bool { return raw[0] == '{' }}
 	aStringList = fieldType{"a list of strings", func(raw []byte) bool { return raw[0] == '[' && onlyStrings(raw) }}
 	aStringMap  = fieldType{"an object of strings", func(raw []byte) bool { return raw[0] == '{' && onlyStrings(raw) }}
+	aTier       = fieldType{"one of " + strings.Join(tiers, ", "), func(raw []byte) bool {
+		return raw[0] == '"' && slices.Contains(tiers, string(raw[1:len(raw)-1]))
+	}}
 )
+
+// tiers lists the service tiers of the Responses API.
+var tiers = []string{"auto", "default", "flex", "scale", "priority", "fast", "ultrafast"}
 
 // onlyStrings reports whether all elements of an array, or all values of an object, are strings.
 func onlyStrings(raw []byte) bool {
@@ -55,10 +62,26 @@ var otherTypes = map[block.API]map[string]fieldType{
 	block.Chat:        {"user": aString, "logit_bias": anObject},
 	block.Completions: {"user": aString, "logit_bias": anObject, "echo": aBoolean},
 	block.Responses: {
-		"include": aStringList, "metadata": aStringMap, "prompt_cache_key": aString, "prompt_cache_retention": aString,
-		"safety_identifier": aString, "service_tier": aString, "user": aString, "truncation": aString, "max_tool_calls": aNumber,
+		"instructions": aString, "include": aStringList, "metadata": aStringMap, "prompt_cache_key": aString, "prompt_cache_retention": aString,
+		"safety_identifier": aString, "service_tier": aTier, "user": aString, "truncation": aString, "max_tool_calls": aNumber,
 	},
 	block.Messages: {"metadata": anObject},
+}
+
+// untyped returns an error for the first tool of OpenAI's APIs that has no type, or not the declaration that its type demands. Tools
+// of unknown types are only without effect.
+func untyped(r *block.Request) error {
+	tools := r.Tools()
+	for i := range tools {
+		switch t := &tools[i]; {
+		case r.API() == block.Messages || t.Kind != block.Hosted:
+		case t.Type == "":
+			return apierr.Invalid(t.At.Path()+".type", "A tool must have a type.")
+		case r.API() == block.Chat && t.Type == "function":
+			return apierr.Invalid(t.At.Path()+".function", "A tool of the type function must have the field function.")
+		}
+	}
+	return nil
 }
 
 // socketTypes lists the types of fields that only messages over WebSocket have.

@@ -61,22 +61,26 @@ func TestStateOfWrongType(t *testing.T) {
 // TestFieldOfWrongType checks that fields whose type the API specifies are refused if they have another one, except for endpoints of
 // the client's API, which check them themselves.
 func TestFieldOfWrongType(t *testing.T) {
-	words := []string{"service_tier", "truncation", "user", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"}
+	words := []string{"truncation", "user", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"}
 	right := map[string][]string{
 		"logit_bias": {`{}`, `{"7":-100}`}, "metadata": {`{}`, `{"a":"b"}`, `{ "a\\" : "}\"5" , "b":"" }`},
 		"include": {`[]`, `["reasoning.encrypted_content"]`, `[ "\"" , "\\", "5]" ]`}, "max_tool_calls": {`3`},
+		"service_tier": {`"auto"`, `"priority"`, `"ultrafast"`}, "instructions": {`"Be brief."`, `""`},
 	}
 	wrong := map[string][]string{
 		"logit_bias": {`[]`, `"x"`, `5`}, "metadata": {`5`, `[]`, `["a"]`, `{"a":5}`, `{"a":{}}`, `{"a":"b","c":null}`},
 		"include": {`"a"`, `{}`, `[5]`, `["a",null]`, `["a",["b"]]`}, "max_tool_calls": {`"3"`, `{}`},
+		"service_tier": {`5`, `["auto"]`, `{}`, `"zzz"`, `""`}, "instructions": {`[]`, `["a"]`, `[{"role":"developer","content":"a"}]`},
 	}
 	for _, name := range words {
 		right[name], wrong[name] = []string{`"auto"`, `""`}, []string{`5`, `["a"]`, `{}`, `true`}
 	}
-	for i, names := range [][]string{{"user", "logit_bias"}, append(words, "metadata", "include", "max_tool_calls"), {"metadata"}} {
+	for i, names := range [][]string{{"user", "logit_bias"}, append(words, "metadata", "include", "max_tool_calls", "service_tier", "instructions"), {"metadata"}} {
 		a := apiCases[i]
 		with := func(name, value string) string {
-			body, err := json.Marshal(a.body("Hi", false))
+			b := a.body("Hi", false)
+			delete(b, name)
+			body, err := json.Marshal(b)
 			require.NoError(t, err)
 			return strings.TrimSuffix(string(body), "}") + `,"` + name + `":` + value + `}`
 		}
@@ -113,4 +117,41 @@ func TestFieldOfWrongType(t *testing.T) {
 	apiCases[0].wantParam(t, status, text, "user")
 	status, _, text = send(t, r.url+"/v1/completions", `{"model":"m","prompt":"x","echo":1}`)
 	apiCases[0].wantParam(t, status, text, "echo")
+}
+
+// TestToolWithoutType checks that a tool without a type, which no tool of OpenAI's APIs is, is refused and not left out, and that one of
+// an unknown type is only without effect. Endpoints of the client's API check it themselves.
+func TestToolWithoutType(t *testing.T) {
+	const good = `{"type":"function","name":"f","function":{"name":"f"}}` // in both APIs
+	for i, cases := range []map[string]string{
+		{`{}`: "type", `{"name":"f"}`: "type", `{"type":"","x":1}`: "type", `{"type":"function"}`: "function", `{"type":"function","name":"f"}`: "function"},
+		{`{}`: "type", `{"name":"f"}`: "type", `{"type":null,"name":"f","parameters":{}}`: "type", `{"type":"function"}`: "name"},
+	} {
+		a := apiCases[i]
+		r := start(t, 1, say("Hello."), nil)
+		body := func(tools string) object {
+			b := a.body("Hi", false)
+			b["tools"] = json.RawMessage(`[` + tools + `]`)
+			return b
+		}
+		for tool, field := range cases {
+			status, _, text := send(t, r.url+a.path, body(good+","+tool))
+			require.Equal(t, 400, status, text)
+			require.Contains(t, text, `"param":"tools[1].`+field+`"`)
+		}
+		require.Empty(t, r.prompts)
+		status, h, text := send(t, r.url+a.path, body(`{"type":"zzz"},`+good))
+		require.Equal(t, 200, status, text)
+		require.Equal(t, "tools[0]", h.Get("X-Weft-Dropped"))
+		for _, k := range managedKinds {
+			e := newEndpoint(t, playing(k, lengthScene))
+			status, _, text := send(t, managed(t, k, nil, e).url+a.path, body("{}"))
+			if k.API().Path() == a.path {
+				require.Equal(t, 200, status, text)
+				continue
+			}
+			a.wantParam(t, status, text, "tools[0].type")
+			require.Empty(t, e.paths)
+		}
+	}
 }
