@@ -80,7 +80,7 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// The blocks that a restored state replaces leave room for those of the state.
+// The blocks that a restored state replaces leave room for its own.
 func TestRestoreIntoFull(t *testing.T) {
 	x := index.NewAll(modelBlock, &index.AllOptions{MaxBlocks: 8})
 	id := x.AddWorker(index.Key{})

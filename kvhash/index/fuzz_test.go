@@ -91,7 +91,7 @@ func FuzzApply(f *testing.F) {
 				ev.BlockSize |= 1 // a multiple only if the event is complete
 			}
 			if w := m.worker(id); ev.BlockSize > modelBlock && w != nil && w.small {
-				ev.BlockSize |= 1 // the model has no blocks of two sizes; that of TestTogether has
+				ev.BlockSize |= 1 // the model has no blocks of two sizes; TestTogether has a model with them
 			}
 			if ev.BlockSize == 1 && !wild {
 				ev.BlockSize = 3 // the model does not gather smaller blocks; TestPages does

@@ -206,7 +206,7 @@ func TestPagesAfterPrediction(t *testing.T) {
 	require.Equal(t, index.Result{Stored: 2}, x.Add(id, pageEvent(prompt, 1, 0, 8, kvevent.Device)))
 	w, _ := x.Worker(id)
 	require.Equal(t, index.Exact, w.State, w.Why)
-	// Those of a snapshot are.
+	// The blocks of a snapshot count.
 	y, err := index.LoadAll(x.AppendSnapshot(nil), nil)
 	require.NoError(t, err)
 	y.Add(id, pageEvent(prompt, 1, 0, 8, kvevent.Device))
