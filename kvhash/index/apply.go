@@ -54,6 +54,9 @@ func (x *Index) add(id WorkerID, ev *kvevent.Event) Result {
 
 func (x *Index) applyEvent(id WorkerID, w *worker, ev *kvevent.Event) Result {
 	w.touch()
+	if w.paged && w.pages == nil {
+		w.unknown = true // it continues from a snapshot
+	}
 	if w.pages != nil && w.outgrown(ev) {
 		x.ungather(id, w)
 	}
@@ -254,7 +257,7 @@ func (x *Index) fits(w *worker, ev *kvevent.Event) (ratio int32, ok bool) {
 }
 
 // covered returns the number of tokens that the hashes of blocks with n tokens cover: with EAGLE, some after them.
-func (x *Index) covered(n int) int { return n + x.opt.Scheme.Window(x.block) - x.block }
+func (x *Index) covered(n int) int { return n + x.after }
 
 // isTail reports whether an event has the one block, smaller than the worker's blocks of size tokens, with which vLLM since 0.33 announces the
 // end of a prompt if blocks of full attention are larger than those that it hashes (block_pool.py, cache_partial_block). It is not yet a block.
@@ -270,12 +273,12 @@ func isSingle(ev *kvevent.Event) bool {
 // grows reports whether the blocks of an event are whole ones of a worker whose events so far may all have been ends of prompts. Blocks in
 // other tiers do not count: connectors of vLLM announce larger chunks there.
 func (w *worker) grows(ratio int32, ev *kvevent.Event) bool {
-	return w.mayGrow && ratio > w.ratio && ratio%w.ratio == 0 && ev.Tier <= kvevent.Device && ev.Owner == "" &&
+	return w.mayGrow && ratio > w.ratio && ratio%w.ratio == 0 && ev.Tier == kvevent.Device && ev.Owner == "" &&
 		(ev.Attention != kvevent.FullAttention || len(ev.TokenIDs) >= int(ev.BlockSize) || len(ev.LocalHashes)+len(ev.SequenceHashes) > 0)
 }
 
-// size sets the number of index blocks in one block of the worker to that of an event. What the worker stored as smaller blocks remains
-// until it is removed, except if their parents are unknown: vLLM announces no block that ends where such a block begins.
+// size sets the number of index blocks in one block of the worker to that of an event. Smaller blocks that the worker stored remain
+// until they are removed. Those whose parents are unknown are dropped: vLLM announces no block that ends where such a block begins.
 func (w *worker) size(ratio int32, ev *kvevent.Event) {
 	switch {
 	case w.ratio == 0:

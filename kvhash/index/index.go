@@ -77,6 +77,7 @@ type Options struct {
 // events in order.
 type Index struct {
 	block int
+	after int // tokens after a block that its hash covers
 	opt   Options
 
 	tree   tree
@@ -153,6 +154,7 @@ func newWithJournal(block int, o *Options, journalBytes int) *Index {
 	if o != nil {
 		x.opt = *o
 	}
+	x.after = x.opt.Scheme.Window(block) - block
 	if x.opt.MaxBlocks <= 0 || x.opt.MaxBlocks > maxSlots-1 {
 		x.opt.MaxBlocks = maxSlots - 1
 	}
@@ -204,7 +206,8 @@ type worker struct {
 	expects  *expects       // nil if none
 	unknown  bool           // blocks were stored whose position remained unknown
 	refused  bool           // blocks of another size were stored
-	ahead    bool           // blocks were stored of which the engine's hash covers more tokens after them than the scheme's
+	ahead    bool           // blocks were stored whose engine hash covers more following tokens than the scheme's hash
+	paged    bool           // its blocks are gathered pages, which a snapshot does not have
 	strange  bool           // blocks of a cache group were stored of which it is not known when the engine uses them
 	full     bool           // blocks were refused because the index was full
 	hasState bool           // state has been set by a stream

@@ -372,7 +372,7 @@ func (m *model) storeGroup(w *modelWorker, ev *kvevent.Event) (res index.Result)
 	if size := int(ev.BlockSize); size != 0 {
 		each = size / m.block
 	}
-	bad := ev.BlockSize < 0 || int(ev.BlockSize)%m.block != 0 || w.each != 0 && w.each != each && !(w.small && each%w.each == 0) || w.groups != nil && w.groupEach != each
+	bad := ev.BlockSize < 0 || int(ev.BlockSize)%m.block != 0 || w.each != 0 && w.each != each && !(w.small && each%w.each == 0 && ev.Tier == kvevent.Device && ev.Owner == "") || w.groups != nil && w.groupEach != each
 	if ev.Attention != kvevent.SlidingWindow || ev.Window < 2 || ev.Tier > kvevent.Device || bad || w.grouped && w.group == ev.Group {
 		w.strange = true
 		return index.Result{Ignored: n}

@@ -59,19 +59,19 @@ type inPlane struct {
 func (x *Index) isPage(w *worker, ev *kvevent.Event) bool {
 	size := int(ev.BlockSize)
 	return ev.Kind == kvevent.Stored && size > 0 && size < x.block && x.block%size == 0 && x.block/size <= maxRatio && x.opt.Scheme.HasLocal() &&
-		isPages(ev, size, x.covered(0)) && len(ev.LocalHashes)+len(ev.SequenceHashes) == 0 && w.ratio == 0 && w.store == 0
+		isPages(ev, size, x.covered(0)) && len(ev.LocalHashes)+len(ev.SequenceHashes) == 0 && (w.ratio == 0 || w.paged) && w.store == 0
 }
 
 // outgrown reports whether an event has whole blocks of a worker whose pages so far may all have been ends of prompts; see worker.grows.
 func (w *worker) outgrown(ev *kvevent.Event) bool {
 	size := int(ev.BlockSize)
 	return w.pages.mayGrow && ev.Kind == kvevent.Stored && ev.Attention == kvevent.FullAttention && w.group == ev.Group && size > w.pages.size &&
-		size%w.pages.size == 0 && ev.Tier <= kvevent.Device && ev.Owner == "" && len(ev.TokenIDs) >= size
+		size%w.pages.size == 0 && ev.Tier == kvevent.Device && ev.Owner == "" && len(ev.TokenIDs) >= size
 }
 
 // ungather forgets a worker's pages and their size. Blocks that they form remain until their last page is removed.
 func (x *Index) ungather(id WorkerID, w *worker) {
-	w.pages, w.ratio, w.mayGrow = nil, 0, false
+	w.pages, w.paged, w.ratio, w.mayGrow = nil, false, 0, false
 	x.noteFlags(id, w.flags())
 }
 
@@ -101,10 +101,12 @@ func (x *Index) gather(id WorkerID, w *worker, ev *kvevent.Event) (res Result) {
 		return Result{Ignored: n}
 	}
 	if w.pages == nil {
-		w.unknown = w.unknown || w.names.n > 0 // blocks of a snapshot, whose pages are unknown
+		w.unknown = w.unknown || w.names.n > 0 // blocks whose pages are unknown
+		w.paged = true
 		w.pages = &pages{size: int(ev.BlockSize), per: x.block / int(ev.BlockSize), after: x.covered(0),
 			byHash: make(map[uint64]uint32), list: make([]enginePage, 1), mayGrow: true}
 		w.pages.tokens = make([]uint32, w.pages.size+w.pages.after)
+		x.noteFlags(id, w.flags())
 	}
 	p, plane := w.pages, w.plane(ev.Tier)
 	p.blocks = p.blocks[:0]

@@ -213,3 +213,49 @@ func TestPagesAfterPrediction(t *testing.T) {
 	w, _ = y.Worker(id)
 	require.Equal(t, index.Degraded, w.State)
 }
+
+// A snapshot has the blocks of a worker but not its pages, so the worker is Degraded from the next event on. A follower does not
+// need the pages.
+func TestPagesAfterSnapshot(t *testing.T) {
+	prompt := []uint32{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}
+	page := func(i int) *kvevent.Event { return pageEvent(prompt, 1, i, i+1, kvevent.Device) } // SGLang sends an event for each
+	chain := kvhash.Scheme{}.AppendBlocks(nil, prompt, 4, nil)
+	depth := func(x *index.Index) int32 {
+		_, m := x.Best(chain)
+		return m.Depth
+	}
+	removed := &kvevent.Event{Kind: kvevent.Removed, Tier: kvevent.Device, BlockHashes: page(1).BlockHashes}
+	for _, first := range []*kvevent.Event{page(8), removed} {
+		x := index.NewAll(4, &index.AllOptions{Journal: 1 << 16})
+		id := x.AddWorker(index.Key{Instance: "a"})
+		follower, err := index.LoadAll(x.AppendSnapshot(nil), nil)
+		require.NoError(t, err)
+		for i := range 8 {
+			x.Add(id, page(i))
+		}
+		y, err := index.LoadAll(x.AppendSnapshot(nil), nil)
+		require.NoError(t, err)
+		require.EqualValues(t, 2, depth(y))
+		for _, ev := range []*kvevent.Event{first, page(9), page(10), page(11)} {
+			x.Add(id, ev)
+			y.Add(id, ev)
+			w, _ := y.Worker(id)
+			require.Equal(t, index.Degraded, w.State)
+		}
+		delta, _, ok := x.AppendDelta(nil, follower.Version())
+		require.True(t, ok)
+		require.NoError(t, follower.AddDelta(delta))
+		for _, exact := range []*index.Index{x, follower} {
+			w, _ := exact.Worker(id)
+			require.Equal(t, index.Exact, w.State, w.Why)
+			require.Equal(t, depth(x), depth(exact))
+		}
+		y.Add(id, &kvevent.Event{Kind: kvevent.Cleared})
+		for i := range 4 {
+			y.Add(id, page(i))
+		}
+		w, _ := y.Worker(id)
+		require.Equal(t, index.Exact, w.State, w.Why)
+		require.EqualValues(t, 1, depth(y))
+	}
+}

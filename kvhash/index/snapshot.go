@@ -112,29 +112,29 @@ func (s *shot) append(dst []byte) []byte {
 
 // flags holds the properties of a worker that its events determined.
 type flags struct {
-	received, unknown, refused, full, grouped, strange, mayGrow, ahead bool
-	group, ratio                                                       int32
+	received, unknown, refused, full, grouped, strange, mayGrow, ahead, paged bool
+	group, ratio                                                              int32
 }
 
 func (w *worker) flags() flags {
-	return flags{w.received, w.unknown, w.refused, w.full, w.grouped, w.strange, w.mayGrow, w.ahead, w.group, w.ratio}
+	return flags{w.received, w.unknown, w.refused, w.full, w.grouped, w.strange, w.mayGrow, w.ahead, w.paged, w.group, w.ratio}
 }
 
 func (w *worker) setFlags(f flags) {
 	w.received, w.unknown, w.refused, w.full, w.grouped, w.strange = f.received, f.unknown, f.refused, f.full, f.grouped, f.strange
-	w.mayGrow, w.ahead, w.group, w.ratio = f.mayGrow, f.ahead, f.group, f.ratio
+	w.mayGrow, w.ahead, w.paged, w.group, w.ratio = f.mayGrow, f.ahead, f.paged, f.group, f.ratio
 }
 
 func appendFlags(dst []byte, f flags) []byte {
-	dst = append(dst, bit(f.received, 0)|bit(f.unknown, 1)|bit(f.refused, 2)|bit(f.full, 3)|bit(f.grouped, 4)|bit(f.strange, 5)|bit(f.mayGrow, 6)|bit(f.ahead, 7))
+	dst = append(dst, bit(f.received, 0)|bit(f.unknown, 1)|bit(f.refused, 2)|bit(f.full, 3)|bit(f.grouped, 4)|bit(f.strange, 5)|bit(f.mayGrow, 6)|bit(f.ahead, 7), bit(f.paged, 0))
 	return appendUint(binary.AppendVarint(dst, int64(f.group)), uint64(f.ratio))
 }
 
 func (c *cursor) flags() flags {
-	b := c.byte()
+	b, paged := c.byte(), c.byte()
 	group := c.int()
-	c.check(group == int64(int32(group)))
-	return flags{b&1 != 0, b&2 != 0, b&4 != 0, b&8 != 0, b&16 != 0, b&32 != 0, b&64 != 0, b&128 != 0, int32(group), int32(c.uint(maxRatio))}
+	c.check(paged < 2 && group == int64(int32(group)))
+	return flags{b&1 != 0, b&2 != 0, b&4 != 0, b&8 != 0, b&16 != 0, b&32 != 0, b&64 != 0, b&128 != 0, paged != 0, int32(group), int32(c.uint(maxRatio))}
 }
 
 // numbers holds the blocks in the order in which they are written.

@@ -283,7 +283,7 @@ func (m *togetherModel) store(w, source *togetherWorker, ev *kvevent.Event, tier
 	bad, given := false, m.opt.Scheme.HasLocal() // tokens determine the names of blocks
 	if ev.BlockSize != 0 {
 		ratio = int(ev.BlockSize) / modelBlock
-		grows := source.small && ratio%source.ratio == 0 && ev.Tier <= kvevent.Device && ev.Owner == "" && (tokens >= int(ev.BlockSize) || hashed > 0)
+		grows := source.small && ratio%source.ratio == 0 && ev.Tier == kvevent.Device && ev.Owner == "" && (tokens >= int(ev.BlockSize) || hashed > 0)
 		bad = ev.BlockSize < 0 || int(ev.BlockSize)%modelBlock != 0 || source.ratio != 0 && ratio != source.ratio && !grows
 	}
 	if bad || ratio > 1 && !given || ratio > 1 && hashed > 0 && hashed != n*ratio ||

@@ -66,7 +66,7 @@ func (x *Index) forget(w *worker) {
 	w.recentSlot = 0
 	w.names = names{mixer: w.names.mixer}
 	w.more, w.extra, w.expects = nil, nil, nil
-	w.grouped, w.ratio, w.mayGrow = false, 0, false
+	w.grouped, w.ratio, w.mayGrow, w.paged = false, 0, false, false
 	w.groups = nil
 	x.showNeed(w)
 	w.orphans = orphans{}

@@ -52,7 +52,7 @@ var (
 
 const (
 	frameMagic    = "weftkv"
-	frameVersion  = 1
+	frameVersion  = 2
 	frameHeader   = len(frameMagic) + 2 + 8
 	frameChecksum = 8
 

@@ -103,9 +103,9 @@ type Event struct {
 	HasParent bool
 
 	// TokenIDs are the tokens of the blocks, BlockSize for each hash except the last, which may have fewer (Stored).
-	// With EAGLE and MTP, they include the first tokens of the next block that the hash of the last one covers. Engines omit them when they copy a known block to
-	// another tier. There are none if the cache holds only some blocks of the prompt, as with a sliding window: the hashes are those
-	// of the same blocks in the group with full attention.
+	// With EAGLE and MTP, they include the first tokens of the next block that the hash of the last one covers. Engines omit
+	// them when they copy a known block to another tier. There are none if the cache holds only some blocks of the prompt, as
+	// with a sliding window: the hashes are those of the same blocks in the group with full attention.
 	TokenIDs []uint32
 	// LocalHashes, one for each block, replace TokenIDs if the publisher hashed the tokens, as Dynamo's does; see
 	// package kvhash. They already include LoRA, Namespace and Objects.
