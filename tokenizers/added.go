@@ -248,7 +248,7 @@ func (c *cuts) next() bool {
 			end = spaceAfter(c.s, end)
 		}
 		if start >= end {
-			continue // such a space ended with it, or after it, which makes the reference panic
+			continue // it is inside such space; the reference panics if it ends before the space does
 		}
 		from := c.from
 		c.from = end

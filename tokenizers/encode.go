@@ -183,7 +183,7 @@ func (t *Tokenizer) encodeText(dst []uint32, x text, sc *scratch) []uint32 {
 	} else {
 		dst = t.pieces(dst, x.stretch, 0, sc)
 	}
-	if t.reachable && !x.trust.all {
+	if t.reachable && (!x.trust.all || sc.special != SpecialParse) {
 		dst = t.defuse(dst, start, x, sc)
 	}
 	return dst
@@ -306,9 +306,9 @@ func (t *Tokenizer) defuse(dst []uint32, start int, x text, sc *scratch) []uint3
 		return dst
 	}
 	track := x.from != nil
-	parse = parse && len(x.trust.ranges) > 0
+	parse = parse && len(x.trust.ranges) > 0 && (track || x.trust.ranges[0].start < x.trust.base+len(x.s) && len(x.s) <= maxTracked)
 	if !track && parse {
-		// Encode once more, to find out which bytes the ids represent.
+		// Some of it is trusted. Encode once more, to find out which bytes the ids represent.
 		x = sc.track(x)
 		dst = t.pieces(dst[:start], x.stretch, 0, sc)
 	}

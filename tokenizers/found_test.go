@@ -110,6 +110,17 @@ func TestFound(t *testing.T) {
 			}
 		}
 	})
+
+	t.Run("special tokens that the model makes of trusted text which the normalizer changed", func(t *testing.T) {
+		const fields = `"normalizer":{"type":"Lowercase"},"added_tokens":[{"id":1,"content":"x","special":true,"single_word":true,"normalized":false}]`
+		tok := load([]string{"a", "x", "?"}, map[string]any{"unk_token": "?"}, fields)
+		if got := tok.AppendEncodeSegments(nil, []Segment{{"Ax", true}}); !slices.Equal(got, []uint32{0, 1}) {
+			t.Errorf("got %v", got)
+		}
+		if e := encodeSegments(t, tok, []Segment{{"Ax", true}}, EncodeOptions{Special: SpecialText}); !slices.Equal(e.IDs, []uint32{0, 2}) {
+			t.Errorf("as text: got %v", e.IDs)
+		}
+	})
 	t.Run("texts of normalized tokens", func(t *testing.T) {
 		for _, c := range []struct {
 			added, all, skip string
