@@ -353,7 +353,7 @@ func (rt *render) jsonStr(w *sbuf, s *Str, st *jsonStyle, or func(*Origin) *Orig
 		from := 0
 		for i := 0; i < len(t); i++ {
 			c := t[i]
-			if c >= 0x20 && c != '"' && c != '\\' && (c < utf8.RuneSelf && c != 0x7f || !st.ascii) || c == 0x7f {
+			if c >= 0x20 && c != '"' && c != '\\' && (c < 0x7f || !st.ascii) {
 				continue
 			}
 			w.add(t[from:i], src)
