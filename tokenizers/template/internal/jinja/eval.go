@@ -403,6 +403,7 @@ type macroDef struct {
 	params   []string
 	ids      []int
 	defaults []expr // nil where absent
+	ahead    bool   // a default reads its own parameter or a later one
 	body     []stmt
 
 	callerID, varargsID, kwargsID           int
@@ -479,6 +480,15 @@ func (m *macro) call(rt *render, a *args) Value {
 	pos := rt.pos
 	save := rt.scope
 	rt.scope = newScope(m.scope)
+	if d.ahead {
+		for i, id := range d.ids {
+			v := vals[i]
+			if v == unset {
+				v = &undef{name: d.params[i]}
+			}
+			rt.scope.set(id, v)
+		}
+	}
 	for i, id := range d.ids {
 		v := vals[i]
 		if v == unset {

@@ -459,18 +459,24 @@ func (p *parser) macro(t token, m *macroDef, end string) {
 func (p *parser) signature(m *macroDef) {
 	p.expectOp("(")
 	p.captured(func() {
+		read := map[int]bool{} // by the defaults so far
 		for !p.cur().op(")") {
 			if m.params != nil {
 				p.expectOp(",")
 			}
 			n := p.target(true, false).(*nameTarget)
+			p.store(n.id)
+			refs := len(p.refs)
 			var def expr
 			if p.skipOp("=") {
 				def = p.expr(true)
 			} else if k := len(m.defaults); k > 0 && m.defaults[k-1] != nil {
 				p.fail(*p.cur(), "parameter without default after one with a default")
 			}
-			p.store(n.id)
+			for _, r := range p.refs[refs:] {
+				read[r.id] = true
+			}
+			m.ahead = m.ahead || read[n.id]
 			m.params = append(m.params, n.name)
 			m.ids = append(m.ids, n.id)
 			m.defaults = append(m.defaults, def)
