@@ -1131,7 +1131,7 @@ func (l *argList) make(rt *render) *args {
 		return &noArgs
 	}
 	a := new(args)
-	l.eval(rt, a)
+	l.eval(rt, a, nil)
 	return a
 }
 
@@ -1140,7 +1140,8 @@ func (l *argList) none() bool {
 	return l.pos == nil && l.named == nil && l.star == nil && l.starstar == nil
 }
 
-func (l *argList) eval(rt *render, a *args) {
+// eval evaluates the arguments. As in Jinja, caller, the body of a call block, is passed before those after **.
+func (l *argList) eval(rt *render, a *args, caller *macro) {
 	if n := len(l.pos); n > 0 {
 		a.pos = make([]Value, n)
 		for i, e := range l.pos {
@@ -1152,6 +1153,9 @@ func (l *argList) eval(rt *render, a *args) {
 	}
 	if l.star != nil {
 		a.pos = append(a.pos, rt.list(l.star.eval(rt))...)
+	}
+	if caller != nil {
+		a.kw = append(a.kw, kwarg{"caller", caller})
 	}
 	if l.starstar != nil {
 		v := l.starstar.eval(rt)
@@ -1211,10 +1215,7 @@ func (e *callExpr) call(rt *render, caller *macro) Value {
 }
 
 func (e *callExpr) arguments(rt *render, a *args, caller *macro) {
-	e.args.eval(rt, a)
-	if caller != nil {
-		a.kw = append(a.kw, kwarg{"caller", caller})
-	}
+	e.args.eval(rt, a, caller)
 	rt.pos = e.pos
 }
 

@@ -2,7 +2,10 @@
 
 package jinja
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Limits of compilation.
 const (
@@ -516,6 +519,9 @@ func (p *parser) callBlock(t token, c *callStmt) {
 	call, ok := e.(*callExpr)
 	if !ok {
 		p.fail(t, "call is not followed by the call of a macro")
+	}
+	if slices.Contains(call.args.names, "caller") {
+		p.fail(t, "the call of a call block has an argument caller")
 	}
 	c.call = call
 	p.macroBody(t, &c.macro, "endcall")
