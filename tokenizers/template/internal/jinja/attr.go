@@ -2,7 +2,10 @@
 
 package jinja
 
-import "strings"
+import (
+	"math"
+	"strings"
+)
 
 func has(names, name string) bool {
 	for n := range strings.FieldsSeq(names) {
@@ -139,7 +142,7 @@ func (rt *render) attribute(v Value, name string) (Value, bool) {
 			if n.float {
 				return &callable{name, func(rt *render, a *args) Value {
 					rt.noArgs(name, a)
-					return n.f-n.f == 0 && n.f == float64(int64(n.f))
+					return n.f-n.f == 0 && n.f == math.Trunc(n.f)
 				}}, true
 			}
 		case "bit_length":

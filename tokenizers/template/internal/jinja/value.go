@@ -4,6 +4,7 @@ package jinja
 
 import (
 	"iter"
+	"math"
 	"math/big"
 	"strconv"
 	"strings"
@@ -648,6 +649,10 @@ func hashKey(rt *render, v Value) string {
 		if n.float {
 			if n.f == float64(int64(n.f)) && n.f < 1<<62 && n.f > -(1<<62) {
 				return "i" + strconv.FormatInt(int64(n.f), 10)
+			}
+			if n.f-n.f == 0 && n.f == math.Trunc(n.f) {
+				b, _ := big.NewFloat(n.f).Int(nil)
+				return "i" + b.String()
 			}
 			return "f" + strconv.FormatFloat(n.f, 'g', -1, 64)
 		}
