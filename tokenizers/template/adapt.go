@@ -150,8 +150,11 @@ func (t *compiled) adaptContent(m *jinja.Dict, role string) error {
 	v, ok := m.Get("content")
 	switch c := v.(type) {
 	case nil:
-		if ok && !t.caps().nullContent || !ok && !t.caps().noContent {
+		switch caps := t.caps(); {
+		case !caps.noContent || ok && (!caps.nullContent || role == "tool"):
 			m.Set(nameContent, empty)
+		case ok: // the template prints null in a message with calls, but perhaps not in others
+			m.Delete("content")
 		}
 	case *jinja.List:
 		if !t.caps().takesList(role) {

@@ -31,7 +31,7 @@
 // form or to drop it:
 //
 //	content: [{"type":"text","text":"a"}, …]   joined by line ends, for a template that expects strings
-//	content: null                              "", for one that fails on it or prints None
+//	content: null                              absent, as in transformers 5; "" for one that fails on that or on null
 //	tool_calls: null, or any other field       absent, for all templates, as in transformers 5
 //	arguments: "{\"a\":1}"                     {"a":1}, for one that does not print strings unchanged, or prints objects otherwise
 //	reasoning_content: "…"                     reasoning or thinking, for one that reads that key

@@ -313,6 +313,8 @@ func TestAdapt(t *testing.T) {
 			`[{"role":"user","content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{"url":"x"}}]}]`, "[user]<text>a<image>"},
 		{"null", loop + `{{ m.content + '' }}{% for c in m.tool_calls or [] %}{{ c.function.name }}{{ c.function.arguments|tojson }}{% endfor %}{% endfor %}`,
 			`[{"role":"user","content":"x"},{"role":"assistant","content":null,"tool_calls":[{"function":{"name":"f","arguments":"{\"a\":1.0}"}}]}]`, `[user]x[assistant]f{"a": 1.0}`},
+		{"null, handled for calls", loop + `{% if m.tool_calls %}{{ m.content or '' }}{% for c in m.tool_calls %}{{ c.function.name }}{{ c.function.arguments|tojson }}{% endfor %}{% elif m.role == 'tool' %}{{ m.content|tojson }}{% elif m.content is string %}{{ m.content }}{% else %}{% for p in m.content %}{{ p.text }}{% endfor %}{% endif %}{% endfor %}`,
+			`[{"role":"user","content":null},{"role":"assistant","content":null,"tool_calls":[{"function":{"name":"f","arguments":{}}}]},{"role":"tool","content":null}]`, `[user][assistant]f{}[tool]""`},
 		{"string kept", loop + `{{ m.content or '' }}{% for c in m.tool_calls or [] %}{{ c.function.name }}{{ c.function.arguments if c.function.arguments is string else c.function.arguments|tojson }}{% endfor %}{% endfor %}`,
 			`[{"role":"user","content":"x"},{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":"{\"a\":1.0}"}}]}]`, `[user]x[assistant]f{"a":1.0}`},
 		{"string wanted", loop + `{{ m.content or '' }}{% for c in m.tool_calls or [] %}{{ c.function.name + c.function.arguments }}{% endfor %}{% endfor %}`,
