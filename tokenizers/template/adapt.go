@@ -220,20 +220,25 @@ func joinParts(m *jinja.Dict, l *jinja.List) error {
 // reasoningKeys are the names under which templates look for reasoning.
 var reasoningKeys = [...]string{"reasoning_content", "reasoning", "thinking"}
 
-// adaptReasoning puts reasoning under the name that the template reads.
+// adaptReasoning puts reasoning under the name that the template reads. Empty reasoning counts too: some templates look for
+// reasoning in the content of a message without any.
 func (t *compiled) adaptReasoning(m *jinja.Dict) {
+	key := ""
+	var text *jinja.Str
 	for _, k := range reasoningKeys {
 		s, ok := get[*jinja.Str](m, k)
-		if !ok || s.String() == "" {
-			continue
+		if ok && (text == nil || text.String() == "" && s.String() != "") {
+			key, text = k, s
 		}
-		if want := t.caps().reasoningKey; want != "" && want != k {
-			if s2, ok := get[*jinja.Str](m, want); !ok || s2.String() == "" {
-				m.Delete(k)
-				m.Set(jinja.NewStr(want, nil), s)
-			}
-		}
+	}
+	if text == nil {
 		return
+	}
+	if want := t.caps().reasoningKey; want != "" && want != key {
+		if s, ok := get[*jinja.Str](m, want); !ok || s.String() == "" {
+			m.Delete(key)
+			m.Set(jinja.NewStr(want, nil), text)
+		}
 	}
 }
 

@@ -322,6 +322,8 @@ func TestAdapt(t *testing.T) {
 		{"flat", loop + `{{ m.content or '' }}{% for c in m.tool_calls or [] %}{{ c.name + ':' }}{{ c.arguments|tojson }}{% endfor %}{% endfor %}`,
 			`[{"role":"user","content":"x"},{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":"{}"}}]}]`, `[user]x[assistant]f:{}`},
 		{"reasoning", loop + `{{ m.thinking }}{{ m.content }}{% endfor %}`, `[{"role":"user","content":"x"},{"role":"assistant","reasoning_content":"r","content":"y"}]`, `[user]x[assistant]ry`},
+		{"empty reasoning", loop + `{% if m.reasoning_content is string %}<{{ m.reasoning_content }}>{{ m.content }}{% else %}{{ m.content.split('</think>')[-1] }}{% endif %}{% endfor %}`,
+			`[{"role":"user","content":"x"},{"role":"assistant","reasoning":"","thinking":"","content":"y</think>z"},{"role":"assistant","reasoning":"","thinking":"r","content":"y"}]`, `[user]x[assistant]<>y</think>z[assistant]<r>y`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			tpl, err := template.Parse("t", c.src, nil)
