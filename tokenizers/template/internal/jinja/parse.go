@@ -29,7 +29,11 @@ type parser struct {
 	bound   map[int]bool // names that were set before the position, in any scope
 	free    map[int]bool // names that were read before they were set
 	refs    []*nameExpr
-	capture int // constructs so far that keep their scope
+	inside  map[int]bool // names that were read in inner scopes
+	top     map[int]bool // names that were read at the top of the template, or set in a condition there, before they were set there
+	hidden  []int        // see Template.hidden
+	ifs     int          // conditions around at the top
+	capture int          // constructs so far that keep their scope
 	uses    []use
 	gens    bool
 }
@@ -135,7 +139,13 @@ func (p *parser) store(id int) {
 	p.bound[id] = true
 	if p.frames > 0 {
 		p.inner[id] = true
+		return
 	}
+	if p.inside[id] && !p.top[id] && p.ifs == 0 {
+		p.hidden = append(p.hidden, id)
+		p.free[id] = false
+	}
+	p.top[id] = true
 }
 
 // scoped parses with f inside a new scope.
@@ -351,8 +361,12 @@ func (p *parser) forStmt(t token) stmt {
 
 func (p *parser) ifStmt(t token) stmt {
 	soft := p.soft
-	defer func() { p.soft = soft }()
 	p.soft = true
+	if p.frames == 0 {
+		p.ifs++
+		defer func() { p.ifs-- }()
+	}
+	defer func() { p.soft = soft }()
 	s := &ifStmt{}
 	for {
 		c := p.tuple(false, nil)
@@ -747,6 +761,11 @@ func (p *parser) name(t token) *nameExpr {
 	n := &nameExpr{pos: t.pos, name: t.text, id: p.id(t.text)}
 	p.refs = append(p.refs, n)
 	p.free[n.id] = p.free[n.id] || !p.bound[n.id]
+	if p.frames > 0 {
+		p.inside[n.id] = true
+	} else {
+		p.top[n.id] = true
+	}
 	p.use(t.text, false)
 	return n
 }

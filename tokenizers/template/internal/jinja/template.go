@@ -22,6 +22,9 @@ type Template struct {
 	root   []Value // globals, unset elsewhere
 	hasGen bool
 	free   []string // variables that it reads before it sets them, sorted
+	// hidden are variables that the top of the template sets without having read them, after an inner scope, such as a loop, has. In
+	// Jinja they are undefined until then, even if the template is given one.
+	hidden []int
 }
 
 // Compile compiles a template with the settings of Hugging Face transformers: trim_blocks and lstrip_blocks
@@ -42,12 +45,13 @@ func Compile(name, source string) (t *Template, err error) {
 	}
 	l := &lexer{src: normalize(source)}
 	l.run()
-	p := &parser{src: l.src, toks: l.tokens, names: map[string]int{}, inner: map[int]bool{}, bound: map[int]bool{}, free: map[int]bool{}}
+	p := &parser{src: l.src, toks: l.tokens, names: map[string]int{}, inner: map[int]bool{}, bound: map[int]bool{}, free: map[int]bool{},
+		inside: map[int]bool{}, top: map[int]bool{}}
 	body := p.stmts(token{}, nil)
 	for _, n := range p.refs {
 		n.local = p.inner[n.id]
 	}
-	t = &Template{name: name, src: l.src, body: body, names: p.names, hasGen: p.gens}
+	t = &Template{name: name, src: l.src, body: body, names: p.names, hasGen: p.gens, hidden: p.hidden}
 	for n, id := range p.names {
 		if _, ok := globals[n]; p.free[id] && !ok && n != "loop" {
 			t.free = append(t.free, n)
@@ -60,6 +64,9 @@ func Compile(name, source string) (t *Template, err error) {
 		if g, ok := globals[n]; ok {
 			t.root[i] = g
 		}
+	}
+	for _, i := range t.hidden {
+		t.root[i] = &undef{name: p.list[i]}
 	}
 	return t, nil
 }
@@ -123,6 +130,9 @@ func (t *Template) Render(in Input) (out *Output, err error) {
 		if i, ok := t.names[v.Name]; ok {
 			rt.root[i] = v.Value
 		}
+	}
+	for _, i := range t.hidden {
+		rt.root[i] = t.root[i]
 	}
 	rt.out, _ = outputs.Get().(*sbuf)
 	if rt.out == nil {
