@@ -317,6 +317,55 @@ func TestConstraintOfParameters(t *testing.T) {
 		`("<parameter=any>\n" until "\n</parameter>\n")? "</function>\n" <259>`, strings.TrimPrefix(got, hermesThinks))
 }
 
+// Arguments that are written one by one have the types, choices and names that the schema declares through references and
+// combinations of schemas.
+func TestConstraintOfComposedParameters(t *testing.T) {
+	const (
+		end  = ` "\n</parameter>\n"`
+		v    = `"<parameter=v>\n" `
+		text = `until "\n</parameter>\n"`
+	)
+	m := constrained(t, "qwen3_coder")
+	for _, tt := range []struct{ schema, want string }{
+		{`"properties":{"v":{"$ref":"#/$defs/n"}},"required":["v"],"$defs":{"n":{"type":"integer"}}`, v + `{"$defs":{"n":{"type":"integer"}},"$ref":"#/$defs/n"}` + end},
+		{`"properties":{"v":{"$ref":"#/$defs/k"}},"required":["v"],"$defs":{"k":{"enum":["x","y"]}}`, v + `("x" | "y")` + end},
+		{`"properties":{"v":{"$ref":"#/$defs/s"}},"required":["v"],"$defs":{"s":{"type":"string"}}`, v + text},
+		{`"properties":{"v":{"allOf":[{"type":"integer"}]}},"required":["v"]`, v + `{"allOf":[{"type":"integer"}]}` + end},
+		{`"properties":{"v":{"const":5}},"required":["v"]`, v + `{"const":5}` + end},
+		{`"properties":{"v":{"enum":[1,2]}},"required":["v"]`, v + `{"enum":[1,2]}` + end},
+		{`"properties":{"v":{"enum":["a",1,null]}},"required":["v"]`, `(` + v + `"a"` + end + ` | ` + v + `{"enum":[1,null]}` + end + `)`},
+		{`"properties":{"v":{"enum":["a","","b"]}},"required":["v"]`, v + `(("a" | "b"))?` + end},
+		{`"properties":{"v":{"enum":[""]}},"required":["v"]`, v + strings.TrimSpace(end)},
+		{`"properties":{"v":{"anyOf":[{"enum":["a","b"]},{"type":"null"}]}},"required":["v"]`, `(` + v + `("a" | "b")` + end + ` | ` + v + `{"type":"null"}` + end + `)`},
+		{`"properties":{"v":{"anyOf":[{"enum":["a","b"]},{"type":"string"}]}},"required":["v"]`, v + text},
+		{`"properties":{"v":{"$ref":"#/properties/v"}},"required":["v"]`, v + text}, // which refers to itself
+		{`"properties":{"v":{"type":"array","items":{"$ref":"#/properties/n"}},"n":{"type":"integer"}},"required":["v"]`,
+			v + `{"$defs":{"root":{"properties":{"n":{"type":"integer"},"v":{"items":{"$ref":"#/$defs/root/properties/n"},"type":"array"}},"required":["v"],"type":"object"}},"items":{"$ref":"#/$defs/root/properties/n"},"type":"array"}` + end +
+				` ("<parameter=n>\n" {"type":"integer"}` + end + `)?`},
+
+		{`"$ref":"#/$defs/o","$defs":{"o":{"properties":{"v":{"type":"string"}},"required":["v"]}}`, v + text},
+		{`"allOf":[{"properties":{"v":{"type":"string"}}},{"required":["v"]}]`, v + text},
+		{`"properties":{"v":{"type":"string"}},"allOf":[{"properties":{"v":{"const":"a"}},"required":["v"]}]`, v + `"a"` + end},
+		{`"properties":{"v":{"type":"string"},"w":{"const":1}},"anyOf":[{"required":["v"]},{"required":["w"]}]`,
+			`(` + v + text + ` ("<parameter=w>\n" {"const":1}` + end + `)? | (` + v + text + `)? "<parameter=w>\n" {"const":1}` + end + `)`},
+		{`"oneOf":[{"properties":{"v":{"const":"a"}},"required":["v"]},{"type":"object"},{"type":"null"}]`, `(` + v + `"a"` + end + `)?`},
+	} {
+		got, err := constraint(t, m, wire.Chat, `"tool_choice":"required","parallel_tool_calls":false,"tools":[{"type":"function","function":{"name":"put","parameters":{"type":"object",`+tt.schema+`}}}]`)
+		require.NoError(t, err, tt.schema)
+		got = strings.TrimSuffix(strings.TrimPrefix(got, hermesThinks+`<258> "\n<function=put>\n" `), ` "</function>\n" <259>`)
+		require.Equal(t, tt.want, got, tt.schema)
+	}
+	for schema, want := range map[string]string{
+		`"$ref":"#"`:            "nested too deep, or refers to itself",
+		`"$ref":"#/$defs/gone"`: `the reference "#/$defs/gone" leads nowhere`,
+		`"anyOf":[{}` + strings.Repeat(`,{}`, 64) + `]`: "more than 64 alternatives",
+		`"anyOf":[{"$ref":"#"},{"$ref":"#"}]`:           "the schema of put cannot be read",
+	} {
+		_, err := constraint(t, m, wire.Chat, `"tool_choice":"required","tools":[{"type":"function","function":{"name":"put","parameters":{`+schema+`}}}]`)
+		require.ErrorContains(t, err, want)
+	}
+}
+
 // A prompt that has ended the reasoning leaves no room for more, and one inside it requires its end.
 func TestConstraintAfterReasoning(t *testing.T) {
 	source := `{{ tools }}{% for m in messages %}<|im_start|>{{ m.role }}
