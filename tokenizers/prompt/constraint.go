@@ -502,10 +502,22 @@ func (d *demand) arguments(t *block.Tool) ([]format, error) {
 	if s := string(bytes.TrimSpace(schema)); s == "" || s == "true" || s == "{}" || s == "null" {
 		schema = anyObject
 	}
+	schema = asObject(schema)
 	if d.shape.params == nil {
 		return []format{{Type: "json_schema", Schema: schema}}, nil
 	}
 	return d.parameters(schema, t.Name)
+}
+
+// asObject returns the schema with the type object if it has no keyword that specifies the type of a value.
+func asObject(schema json.RawMessage) json.RawMessage {
+	names, values, err := members(schema)
+	if err != nil || slices.ContainsFunc(names, func(name string) bool {
+		return slices.Contains([]string{"type", "$ref", "allOf", "anyOf", "oneOf", "enum", "const"}, name)
+	}) {
+		return schema
+	}
+	return object(append(names, "type"), append(values, json.RawMessage(`"object"`)))
 }
 
 // thinking returns the format of the reasoning before the rest: none if the prompt has ended it.

@@ -366,6 +366,21 @@ func TestConstraintOfComposedParameters(t *testing.T) {
 	}
 }
 
+// Arguments are an object, also if the schema of the tool does not say so.
+func TestConstraintOfUntypedSchema(t *testing.T) {
+	for schema, want := range map[string]string{
+		`{"description":"none"}`:                      `{"description":"none","type":"object"}`,
+		`{"properties":{"n":{"type":"integer"}}}`:     `{"properties":{"n":{"type":"integer"}},"type":"object"}`,
+		`{"type":"object"}`:                           `{"type":"object"}`,
+		`{"$defs":{"n":{}},"$ref":"#/$defs/n"}`:       `{"$defs":{"n":{}},"$ref":"#/$defs/n"}`,
+		`{"anyOf":[{"type":"object","required":[]}]}`: `{"anyOf":[{"required":[],"type":"object"}]}`,
+	} {
+		got, err := constraint(t, constrained(t, "qwen3"), wire.Chat, `"tool_choice":"required","parallel_tool_calls":false,"tools":[{"type":"function","function":{"name":"put","parameters":`+schema+`}}]`)
+		require.NoError(t, err)
+		require.Equal(t, hermesThinks+`<258> "\n{\"name\": \"put\", \"arguments\": " `+want+` "}\n" <259>`, got)
+	}
+}
+
 // A prompt that has ended the reasoning leaves no room for more, and one inside it requires its end.
 func TestConstraintAfterReasoning(t *testing.T) {
 	source := `{{ tools }}{% for m in messages %}<|im_start|>{{ m.role }}

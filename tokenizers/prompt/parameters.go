@@ -326,6 +326,11 @@ func alone(part, schema json.RawMessage) json.RawMessage {
 	if defs.Old != nil {
 		names, values = append(names, "definitions"), append(values, defs.Old)
 	}
+	return object(names, values)
+}
+
+// object returns a JSON object.
+func object(names []string, values []json.RawMessage) json.RawMessage {
 	var out bytes.Buffer
 	for i, name := range names {
 		key, _ := json.Marshal(name)
