@@ -91,6 +91,7 @@ type format struct {
 	Schema   json.RawMessage `json:"json_schema,omitempty"`    // json_schema
 	Pattern  string          `json:"pattern,omitempty"`        // regex
 	Grammar  string          `json:"grammar,omitempty"`        // grammar
+	Excludes []string        `json:"excludes,omitempty"`       // any_text
 	Begin    *string         `json:"begin,omitempty"`          // tag
 	Content  *format         `json:"content,omitempty"`        // tag, optional, star
 	End      string          `json:"end,omitempty"`            // tag
@@ -558,8 +559,14 @@ func (d *demand) until(end string) []format {
 	if first := list[0]; first.Type == "token" {
 		return append([]format{{Type: "any_tokens", Exclude: d.shape.exclude}}, list...)
 	}
-	begin := ""
-	return append([]format{{Type: "tag", Begin: &begin, Content: &format{Type: "any_text"}, End: list[0].Value}}, list[1:]...)
+	begin, text := "", format{Type: "any_text"}
+	tag := format{Type: "tag", Begin: &begin, Content: &text, End: list[0].Value}
+	if len(list) == 1 || list[1].Type != "token" {
+		return append([]format{tag}, list[1:]...)
+	}
+	marker, _ := d.model.tok.Token(*list[1].Token) // only this ends the text, not what precedes it
+	text.Excludes = []string{marker}
+	return append([]format{tag, {Type: "star", Content: &tag}}, list[1:]...)
 }
 
 // lits returns the format of a text that is printed: the markers of the family that are tokens of the vocabulary as

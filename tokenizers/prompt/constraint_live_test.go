@@ -198,6 +198,10 @@ func (m *liveModel) ends(tag []byte) (ends, closers [][]uint32) {
 					}
 				}
 				f, _ := e.(map[string]any)
+				if tag, _ := f["content"].(map[string]any); f["type"] == "star" && tag["type"] == "tag" { // up to a marker
+					end := m.model.Tokenizer().AppendEncode(nil, tag["end"].(string))
+					ends = append(ends, append(end, uint32(v[i+1].(map[string]any)["token"].(float64))))
+				}
 				if id, ok := f["token"].(float64); ok && free {
 					ends = append(ends, []uint32{uint32(id)})
 				}

@@ -381,6 +381,25 @@ func TestConstraintOfUntypedSchema(t *testing.T) {
 	}
 }
 
+// A text whose closing tag has a marker inside, as DeepSeek-V3.2 has, may contain what precedes the marker.
+func TestConstraintOfMarkersInTags(t *testing.T) {
+	m, err := prompt.Load(fstest.MapFS{
+		"tokenizer.json": byteTokenizer("<|im_start|>", "<|im_end|>", "｜DSML｜"),
+		"chat_template.jinja": file(`{{ tools }}{% for m in messages %}<|im_start|>{{ m.role }}
+{{ m.content }}{% if m.tool_calls %}<｜DSML｜function_calls>
+{% for c in m.tool_calls %}<｜DSML｜invoke name="{{ c.function.name }}">
+{% for k, v in c.function.arguments.items() %}<｜DSML｜parameter name="{{ k }}" string="{{ 'true' if v is string else 'false' }}">{{ v if v is string else v | tojson }}</｜DSML｜parameter>
+{% endfor %}</｜DSML｜invoke>
+{% endfor %}</｜DSML｜function_calls>{% endif %}<|im_end|>
+{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
+{% endif %}`),
+	}, &prompt.Options{Family: "deepseek_v3_2"})
+	require.NoError(t, err)
+	got, err := constraint(t, m, wire.Chat, `"tool_choice":"required","parallel_tool_calls":false,"tools":[{"type":"function","function":{"name":"put","parameters":{"type":"object","properties":{"s":{"type":"string"}},"required":["s"]}}}]`)
+	require.NoError(t, err)
+	require.Contains(t, got, `parameter name=\"s\" string=\"true\">" until "</" (until "</")* <258> "parameter>`)
+}
+
 // A prompt that has ended the reasoning leaves no room for more, and one inside it requires its end.
 func TestConstraintAfterReasoning(t *testing.T) {
 	source := `{{ tools }}{% for m in messages %}<|im_start|>{{ m.role }}
