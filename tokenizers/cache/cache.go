@@ -48,8 +48,8 @@ type Cache struct {
 	keys     atomic.Uint64
 	age      atomic.Uint32 // number of calls to Trim
 
-	mu    sync.RWMutex // guards roots
-	roots map[rootKey]*node
+	mu    sync.RWMutex     // guards roots
+	roots map[string]*node // by namespace: their trees share nothing
 
 	doomMu sync.Mutex
 	doomed []*trie // children of nodes that were dropped
@@ -72,7 +72,7 @@ func New(tok *tokenizers.Tokenizer, opt *Options) (*Cache, error) {
 		spacing: o.Spacing,
 		max:     o.MaxBytes,
 		added:   map[uint32]bool{},
-		roots:   map[rootKey]*node{},
+		roots:   map[string]*node{},
 	}
 	for _, a := range tok.AddedTokens() {
 		c.added[a.ID] = true
@@ -134,7 +134,7 @@ func (c *Cache) AppendEncode(dst []uint32, ns, text string) []uint32 {
 	}
 	e := c.encoders.Get().(*encoder)
 	e.one[0] = tokenizers.Segment{Text: text, Trusted: true}
-	dst, _, _ = c.encode(dst, nil, false, nil, 0, rootKey{ns}, e.one[:], e)
+	dst, _, _ = c.encode(dst, nil, false, nil, 0, ns, e.one[:], e)
 	return dst
 }
 
@@ -144,7 +144,7 @@ func (c *Cache) AppendEncodeSegments(dst []uint32, ns string, segs []tokenizers.
 	if c.Err() != nil {
 		return c.tok.AppendEncodeSegments(dst, segs)
 	}
-	dst, _, _ = c.encode(dst, nil, false, nil, 0, rootKey{ns}, segs, c.encoders.Get().(*encoder))
+	dst, _, _ = c.encode(dst, nil, false, nil, 0, ns, segs, c.encoders.Get().(*encoder))
 	return dst
 }
 
@@ -154,7 +154,7 @@ func (c *Cache) AppendEncodePrefixes(dst []uint32, prefixes []Prefix, ns string,
 	if c.Err() != nil {
 		return c.tok.AppendEncodeSegments(dst, segs), prefixes
 	}
-	dst, prefixes, _ = c.encode(dst, prefixes, true, nil, 0, rootKey{ns}, segs, c.encoders.Get().(*encoder))
+	dst, prefixes, _ = c.encode(dst, prefixes, true, nil, 0, ns, segs, c.encoders.Get().(*encoder))
 	return dst, prefixes
 }
 
@@ -172,13 +172,13 @@ func (c *Cache) AppendEncodeAfter(dst []uint32, prefixes, known []Prefix, same i
 	}
 	e := c.encoders.Get().(*encoder)
 	e.joined = text
-	return c.encode(dst, prefixes, true, known, same, rootKey{ns}, segs, e)
+	return c.encode(dst, prefixes, true, known, same, ns, segs, e)
 }
 
 // AppendPrefixes appends the cached prefixes of the text to dst, shortest first, without encoding anything or copying
 // IDs. The last one is the longest cached prefix.
 func (c *Cache) AppendPrefixes(dst []Prefix, ns string, segs []tokenizers.Segment) []Prefix {
-	root := c.root(rootKey{ns}, false)
+	root := c.root(ns, false)
 	if root == nil {
 		return dst
 	}
@@ -189,10 +189,10 @@ func (c *Cache) AppendPrefixes(dst []Prefix, ns string, segs []tokenizers.Segmen
 }
 
 // encode implements the exported methods. It returns e to the pool.
-func (c *Cache) encode(dst []uint32, prefixes []Prefix, want bool, known []Prefix, same int, key rootKey, segs []tokenizers.Segment, e *encoder) (ids []uint32, all []Prefix, skipped int) {
+func (c *Cache) encode(dst []uint32, prefixes []Prefix, want bool, known []Prefix, same int, ns string, segs []tokenizers.Segment, e *encoder) (ids []uint32, all []Prefix, skipped int) {
 	at, after := newCursor(segs), known != nil
-	p := prefixEnd{n: c.root(key, true), at: at, baseAt: at}
-	p.follow(known, same, key)
+	p := prefixEnd{n: c.root(ns, true), at: at, baseAt: at}
+	p.follow(known, same, ns)
 	p.walk()
 	var own *flight
 	if p.at.left >= c.spacing {
@@ -237,19 +237,19 @@ func deepest(n *node, known []Prefix) *node {
 }
 
 // root returns the root of a tree, or nil if it does not exist and make is false.
-func (c *Cache) root(key rootKey, create bool) *node {
+func (c *Cache) root(ns string, create bool) *node {
 	c.mu.RLock()
-	n := c.roots[key]
+	n := c.roots[ns]
 	c.mu.RUnlock()
 	if n != nil || !create {
 		return n
 	}
-	n = &node{key: c.keys.Add(1), root: &rootKey{strings.Clone(key.ns)}}
+	n = &node{key: c.keys.Add(1), root: new(strings.Clone(ns))}
 	n.base = n
 	n.used.Store(c.age.Load())
 	n.weigh()
 	c.mu.Lock()
-	if have := c.roots[key]; have != nil {
+	if have := c.roots[ns]; have != nil {
 		c.mu.Unlock()
 		return have
 	}
@@ -269,10 +269,10 @@ type prefixEnd struct {
 
 // follow moves p along known prefixes of a text, whether or not they are still in the tree. The first same bytes are known to be
 // equal.
-func (p *prefixEnd) follow(known []Prefix, same int, key rootKey) {
+func (p *prefixEnd) follow(known []Prefix, same int, ns string) {
 	for i := range known {
 		n := known[i].n
-		if i == 0 && (n.parent.root == nil || *n.parent.root != key) || i > 0 && n.parent != p.n {
+		if i == 0 && (n.parent.root == nil || *n.parent.root != ns) || i > 0 && n.parent != p.n {
 			return
 		}
 		if n.bytes > same && p.at.common(n.text) < len(n.text) {

@@ -22,7 +22,7 @@ type node struct {
 	runs   []run // provenance of text, nil if all of it is trusted
 	bytes  int   // of the whole prefix
 	tokens int
-	root   *rootKey // in a root
+	root   *string // the namespace of the tree, in its root
 	cost   uint32
 	kind   tokenizers.Boundary
 
@@ -35,9 +35,6 @@ type node struct {
 	flights *[]*flight // replaced, never changed in place; nil if there are none
 }
 
-// rootKey names a tree. Trees of different namespaces share nothing.
-type rootKey struct{ ns string }
-
 // policyOverhead is the approximate memory of the eviction policy for an entry, in bytes, on a 64-bit machine.
 const policyOverhead = 192
 
@@ -45,7 +42,7 @@ const policyOverhead = 192
 func (n *node) weigh() {
 	data := len(n.text) + 4*len(n.ids) + int(unsafe.Sizeof(run{}))*len(n.runs)
 	if n.root != nil {
-		data += int(unsafe.Sizeof(rootKey{})) + len(n.root.ns)
+		data += int(unsafe.Sizeof(*n.root)) + len(*n.root)
 	}
 	data += data / 8
 	data += int(unsafe.Sizeof(node{})) + 2*int(unsafe.Sizeof(trie{})) + 16 + policyOverhead

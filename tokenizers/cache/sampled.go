@@ -41,9 +41,8 @@ func (c *Cache) Sampled(known []Prefix, same int, ns, text string, segs []tokeni
 	if own == 0 {
 		return Prefix{}, nil, false
 	}
-	key := rootKey{ns}
-	from := prefixEnd{n: c.root(key, true), at: at, baseAt: at}
-	from.follow(known, same, key)
+	from := prefixEnd{n: c.root(ns, true), at: at, baseAt: at}
+	from.follow(known, same, ns)
 	if from.n.bytes != before {
 		return Prefix{}, nil, false
 	}
