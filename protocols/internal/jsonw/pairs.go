@@ -4,6 +4,7 @@ package jsonw
 
 import (
 	"bytes"
+	"slices"
 	"unicode/utf16"
 )
 
@@ -127,12 +128,12 @@ func IsPaired(text []byte) bool {
 	}
 }
 
-// AppendPaired appends JSON text in which lone surrogates are replaced as by [Pairs].
-func AppendPaired(dst, text []byte) []byte {
-	if IsPaired(text) {
-		return append(dst, text...)
-	}
+// Paired returns JSON text in which lone surrogates are replaced as by [Pairs]: text itself if it has none.
+func Paired(text []byte) []byte {
 	var p Pairs
-	dst = append(dst, p.Next(text)...)
-	return append(dst, p.Flush()...)
+	out := p.Next(text)
+	if !p.Holds() {
+		return out
+	}
+	return append(slices.Clone(out), p.Flush()...)
 }

@@ -127,17 +127,9 @@ func (w *outWhole) appendCall(dst []byte, b *event.Block) []byte {
 	case jsonw.IsBlank(b.Data):
 		return append(dst, "{}}"...)
 	case jsonw.IsObject(b.Data):
-		return append(jsonw.AppendRaw(dst, paired(b.Data)), '}')
+		return append(jsonw.AppendRaw(dst, jsonw.Paired(b.Data)), '}')
 	}
 	dst = append(dst, `{"input":`...)
 	dst = jsonw.AppendString(dst, b.Data)
 	return append(dst, "}}"...)
-}
-
-// paired returns arguments without lone surrogates.
-func paired(args []byte) []byte {
-	if jsonw.IsPaired(args) {
-		return args
-	}
-	return jsonw.AppendPaired(nil, args)
 }
