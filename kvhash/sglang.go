@@ -14,8 +14,9 @@ const sglangSalt = "sglang-cache-salt-v1\x00"
 // sglang computes the digest of one page: SHA-256 of the parent's digest (none for the first page without a salt) and
 // the tokens as little-endian 32-bit words; with bigram keys (EAGLE), both tokens of each pair. Source: get_hash_str in
 // sglang/srt/mem_cache. Not computed are pages with a token of more than 32 bits (0.5.23, hash_binding.cpp: SHA-256 of the parent's digest, 0xff
-// and 64-bit words), whose values derive from the engine's hash of a preprocessed image, and the hashes that namespaced_block_hash in
-// disaggregation/kv_events.py derives from those of requests with an adapter and, with the event format dynamo, with a salt or an extra key.
+// and 64-bit words), whose values derive from the engine's hash of a preprocessed image, and the hashes of
+// requests with an adapter or, in the event format dynamo, with a salt or an extra key, which namespaced_block_hash in
+// disaggregation/kv_events.py hashes once more.
 func (s *Scheme) sglang(buf []byte, digest *[32]byte, i int, window []uint32) []byte {
 	if i > 0 {
 		buf = append(buf, digest[:]...)

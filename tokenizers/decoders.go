@@ -73,7 +73,7 @@ func (t *Tokenizer) readDecoder(s jsonr.Span) error {
 	return nil
 }
 
-// read appends the steps of a decoder. only specifies that there is no other.
+// read appends the steps of a decoder. only specifies that it is the only one.
 func (d *decoder) read(p part, fused *bool, only bool) error {
 	kind, err := p.kind()
 	if err != nil {

@@ -265,7 +265,7 @@ func isTail(ev *kvevent.Event, size int) bool {
 	return int(ev.BlockSize) < size && isSingle(ev) && size%int(ev.BlockSize) == 0
 }
 
-// isSingle reports whether an event has one block of a known size, as that of the end of a prompt.
+// isSingle reports whether an event has one block of a known size, as an event for the end of a prompt has.
 func isSingle(ev *kvevent.Event) bool {
 	return len(ev.BlockHashes) == 1 && ev.BlockSize > 0 && len(ev.TokenIDs)/int(ev.BlockSize) == 1
 }
@@ -277,7 +277,7 @@ func (w *worker) grows(ratio int32, ev *kvevent.Event) bool {
 		(ev.Attention != kvevent.FullAttention || len(ev.TokenIDs) >= int(ev.BlockSize) || len(ev.LocalHashes)+len(ev.SequenceHashes) > 0)
 }
 
-// size sets the number of index blocks in one block of the worker to that of an event. Smaller blocks that the worker stored remain
+// size sets the number of index blocks in one block of the worker, which an event has. Smaller blocks that the worker stored remain
 // until they are removed. Those whose parents are unknown are dropped: vLLM announces no block that ends where such a block begins.
 func (w *worker) size(ratio int32, ev *kvevent.Event) {
 	switch {

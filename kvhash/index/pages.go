@@ -59,7 +59,7 @@ type inPlane struct {
 func (x *Index) isPage(w *worker, ev *kvevent.Event) bool {
 	size := int(ev.BlockSize)
 	return ev.Kind == kvevent.Stored && size > 0 && size < x.block && x.block%size == 0 && x.block/size <= maxRatio && x.opt.Scheme.HasLocal() &&
-		isPages(ev, size, x.covered(0)) && len(ev.LocalHashes)+len(ev.SequenceHashes) == 0 && (w.ratio == 0 || w.paged) && w.store == 0
+		isPages(ev, size, x.after) && len(ev.LocalHashes)+len(ev.SequenceHashes) == 0 && (w.ratio == 0 || w.paged) && w.store == 0
 }
 
 // outgrown reports whether an event has whole blocks of a worker whose pages so far may all have been ends of prompts; see worker.grows.
@@ -103,7 +103,7 @@ func (x *Index) gather(id WorkerID, w *worker, ev *kvevent.Event) (res Result) {
 	if w.pages == nil {
 		w.unknown = w.unknown || w.names.n > 0 // blocks whose pages are unknown
 		w.paged = true
-		w.pages = &pages{size: int(ev.BlockSize), per: x.block / int(ev.BlockSize), after: x.covered(0),
+		w.pages = &pages{size: int(ev.BlockSize), per: x.block / int(ev.BlockSize), after: x.after,
 			byHash: make(map[uint64]uint32), list: make([]enginePage, 1), mayGrow: true}
 		w.pages.tokens = make([]uint32, w.pages.size+w.pages.after)
 		x.noteFlags(id, w.flags())

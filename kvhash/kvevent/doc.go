@@ -43,8 +43,8 @@
 //     STORAGE (disk); EXTERNAL, NETWORK, REMOTE and SHARED (remote), in upper or lower case. Events of other media and residency
 //     domains are skipped, and events of other localities are invalid. A block whose locality is REMOTE is in the remote
 //     tier, regardless of the medium.
-//   - Pairs of token IDs, for EAGLE, are converted to the tokens of the blocks and the token after them. The tokens after
-//     a block that vLLM sends with EAGLE and MTP (lookahead_token_ids) follow those of the blocks. A Stored
+//   - Pairs of token IDs, for EAGLE, are converted to the tokens of the blocks and the token after them. vLLM
+//     sends the tokens after a block with EAGLE and MTP (lookahead_token_ids); they follow the tokens of the blocks. A Stored
 //     event without tokens reports the tier of known blocks. Incomplete blocks are omitted.
 //   - An event of vLLM may have fewer hashes than blocks of tokens. With a sliding window or another kind of attention,
 //     the decoded event has no tokens. With full attention it is unknown which blocks they are, so the event is invalid.

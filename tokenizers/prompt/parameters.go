@@ -123,7 +123,7 @@ func (d *demand) parameter(g *gbnf, name string, schema json.RawMessage) []forma
 	return []format{out}
 }
 
-// declare returns the parameters that a schema declares: those of one object or, if the schema has alternatives, of several.
+// declare returns the parameters that a schema declares: one set or, if the schema has alternatives, several.
 func (g *gbnf) declare(schema json.RawMessage) ([]declared, error) {
 	if text := string(bytes.TrimSpace(schema)); text == "true" {
 		return []declared{{}}, nil
@@ -189,7 +189,7 @@ func (g *gbnf) declare(schema json.RawMessage) ([]declared, error) {
 	return list, nil
 }
 
-// valueForm is how the values of a schema are written. Values that may be any text are written like texts, as the parser
+// valueForm specifies the written form of the values of a schema. Values that may be any text are written like texts, as the parser
 // reads them.
 type valueForm struct {
 	free  bool              // as any text
@@ -197,7 +197,7 @@ type valueForm struct {
 	json  []json.RawMessage // or as JSON with one of these schemas
 }
 
-// form returns how the values of a schema are written.
+// form returns the written form of the values of a schema.
 func (g *gbnf) form(schema json.RawMessage) valueForm {
 	var s struct {
 		Type                any
