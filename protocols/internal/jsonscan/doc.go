@@ -24,5 +24,5 @@
 // # Cost
 //
 // Scan reads strings eight bytes at a time and, on amd64, long ones 16 bytes at a time; text in them that is not ASCII is
-// then read a second time. The index takes 24 bytes per value outside opaque values.
+// then read by character. The index takes 24 bytes per value outside opaque values.
 package jsonscan

@@ -125,49 +125,40 @@ const (
 	denseText   = 64 // if most of these are not ASCII, the text is read character by character
 )
 
-// scanLong is scanText for the rest of long and valid strings: it uses [jsonw.Special] and leaves what is not ASCII to utf8.Valid.
+// scanLong is scanText for the rest of long and valid strings, with [jsonw.Special] and [jsonw.ValidWide].
 // If ok is false, scanText is faster or finds an error.
 func scanLong(b []byte, i int) (end int, escaped, ok bool) {
-	const step = 4 * jsonw.BlockSize // most strings end before more
 	var masks jsonw.Masks
-	wide := -1 // start of a text that is not ASCII, and not yet checked
+	done := 0            // bytes at base whose text is known to be valid
+	skipped := uint64(0) // 1 if the byte at base is the second of an escape sequence
 	for base, from := i, i; base < len(b); {
-		blocks, w := jsonw.Special(&masks, b[base:min(base+step, len(b))])
-		switch {
-		case w && base == from && dense(b[base:]):
+		blocks, wide := jsonw.Special(&masks, b[base:])
+		if wide && base == from && dense(b[base:]) {
 			return 0, false, false
-		case w && wide < 0:
-			wide = base // no character begins before, as it would not be ASCII
-		case !w && wide >= 0:
-			if !utf8.Valid(b[wide:base]) {
-				return 0, false, false
-			}
-			wide = -1
 		}
-		for _, m := range masks[:blocks] {
-			for ; m != 0; m &= m - 1 {
-				p := base + bits.TrailingZeros64(m)
-				if p < i {
-					continue // in an escape sequence
+		for k, m := range masks.Special[:blocks] {
+			if w := masks.Wide[k]; w != 0 {
+				if done, ok = jsonw.ValidWide(b, base, w, done); !ok { // perhaps after the end of the string
+					return 0, false, false
 				}
+			}
+			m &^= skipped
+			skipped = 0
+			for m != 0 {
+				p := base + bits.TrailingZeros64(m)
 				if p >= len(b) {
 					return 0, false, false
 				}
-				switch b[p] {
-				case '"':
-					return p, escaped, wide < 0 || utf8.Valid(b[wide:p])
-				case '\\':
-					escaped = true
-					switch {
-					case p+1 < len(b) && escapes[b[p+1]] != 0:
-						i = p + 2
-						continue
-					case p+5 < len(b) && b[p+1] == 'u' && hex4(b[p+2:]) >= 0:
-						i = p + 6
-						continue
-					}
+				if b[p] != '\\' {
+					return p, escaped, b[p] == '"'
 				}
-				return 0, false, false
+				if p+1 >= len(b) || escapes[b[p+1]] == 0 && (p+5 >= len(b) || b[p+1] != 'u' || hex4(b[p+2:]) < 0) {
+					return 0, false, false
+				}
+				escaped = true
+				first := m & -m
+				m &^= first | first<<1 // of an escape sequence, only the first two bytes can be special
+				skipped = first >> (jsonw.BlockSize - 1)
 			}
 			base += jsonw.BlockSize
 		}
@@ -241,7 +232,7 @@ func unescapeLong(out, raw []byte) int {
 	i, o := 0, 0
 	for base := 0; base < len(raw); {
 		blocks, _ := jsonw.Special(&masks, raw[base:])
-		for _, m := range masks[:blocks] {
+		for _, m := range masks.Special[:blocks] {
 			for ; m != 0; m &= m - 1 {
 				p := base + bits.TrailingZeros64(m)
 				if p < i {

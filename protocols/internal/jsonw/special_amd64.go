@@ -9,4 +9,4 @@ const HasSpecial = true
 // which every processor has.
 //
 //go:noescape
-func special(masks *uint64, p *byte, blocks int) (wide int)
+func special(masks *Masks, p *byte, blocks int) (wide uint64)

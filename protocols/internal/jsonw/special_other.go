@@ -9,14 +9,15 @@ import "unsafe"
 // HasSpecial reports whether [Special] is fast enough to be useful.
 const HasSpecial = false
 
-func special(masks *uint64, p *byte, blocks int) (wide int) {
-	m := unsafe.Slice(masks, blocks)
-	clear(m)
+func special(masks *Masks, p *byte, blocks int) (wide uint64) {
+	clear(masks.Special[:blocks])
+	clear(masks.Wide[:blocks])
 	for i, c := range unsafe.Slice(p, blocks*BlockSize) {
 		if c < 0x20 || c == '"' || c == '\\' {
-			m[i/BlockSize] |= 1 << (i % BlockSize)
+			masks.Special[i/BlockSize] |= 1 << (i % BlockSize)
 		}
-		wide |= int(c & 0x80)
+		masks.Wide[i/BlockSize] |= uint64(c>>7) << (i % BlockSize)
+		wide |= uint64(c & 0x80)
 	}
 	return wide
 }

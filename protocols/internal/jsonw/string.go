@@ -167,15 +167,17 @@ func appendEscaped(dst []byte, s string, ascii uint64) []byte {
 func appendLong(dst, b []byte, i int, check bool) ([]byte, int) {
 	const most = 32 // bytes that are copied at once; what follows a special one is overwritten later
 	var masks Masks
+	done := 0 // bytes at base whose text is known to be valid
 	for base := i; base < len(b); {
-		blocks, wide := Special(&masks, b[base:])
-		if wide && check {
-			if !utf8.Valid(b[base:]) { // what precedes base is ASCII
-				return append(dst, b[i:base]...), base
+		blocks, _ := Special(&masks, b[base:])
+		for k, m := range masks.Special[:blocks] {
+			if w := masks.Wide[k]; w != 0 && check {
+				next, ok := ValidWide(b, base, w, done)
+				if !ok {
+					return append(dst, b[i:base+done]...), base + done
+				}
+				done = next
 			}
-			check = false
-		}
-		for _, m := range masks[:blocks] {
 			for ; m != 0; m &= m - 1 {
 				p := base + bits.TrailingZeros64(m)
 				if p >= len(b) {
