@@ -227,22 +227,27 @@ func AppendUnescaped(dst, raw []byte) []byte {
 // unescapeLong writes the text represented by raw to out, which has the same length, and returns its length. It copies
 // the text between escape sequences, which [jsonw.Special] finds.
 func unescapeLong(out, raw []byte) int {
-	const most = 32 // bytes that are copied at once; what follows a backslash is overwritten later
+	const most = jsonw.BlockSize // bytes that are copied at once; what follows a backslash is overwritten later
 	var masks jsonw.Masks
 	i, o := 0, 0
+	skipped := uint64(0) // 1 if the byte at base is the second of an escape sequence
 	for base := 0; base < len(raw); {
 		blocks, _ := jsonw.Special(&masks, raw[base:])
 		for _, m := range masks.Special[:blocks] {
-			for ; m != 0; m &= m - 1 {
-				p := base + bits.TrailingZeros64(m)
+			m &^= skipped
+			skipped = 0
+			for m != 0 {
+				p, first := base+bits.TrailingZeros64(m), m&-m
+				m &^= first | first<<1 // of an escape sequence, only the first two bytes can be special
+				skipped = first >> (jsonw.BlockSize - 1)
 				if p < i {
-					continue // in an escape sequence
+					continue // the second of a pair of surrogates
 				}
 				if p >= len(raw) {
 					break
 				}
 				if n := p - i; n <= most && i+most <= len(raw) {
-					*(*[most]byte)(out[o:]) = *(*[most]byte)(raw[i:])
+					jsonw.CopyBlock((*[most]byte)(out[o:]), (*[most]byte)(raw[i:]))
 				} else {
 					copy(out[o:], raw[i:p])
 				}

@@ -65,3 +65,9 @@ func commonLen(b []byte, i int) int {
 	}
 	return 0
 }
+
+// CopyBlock copies src to dst, which must not overlap. An assignment of arrays would be a call of a function that allows them to.
+func CopyBlock(dst, src *[BlockSize]byte) {
+	type block struct{ bytes [BlockSize]byte }
+	*(*block)(unsafe.Pointer(dst)) = *(*block)(unsafe.Pointer(src))
+}

@@ -165,7 +165,7 @@ func appendEscaped(dst []byte, s string, ascii uint64) []byte {
 
 // appendLong appends b[i:] with escapes, up to the index that it returns. With check, it stops before invalid UTF-8.
 func appendLong(dst, b []byte, i int, check bool) ([]byte, int) {
-	const most = 32 // bytes that are copied at once; what follows a special one is overwritten later
+	const most = BlockSize // bytes that are copied at once; what follows a special one is overwritten later
 	var masks Masks
 	done := 0 // bytes at base whose text is known to be valid
 	for base := i; base < len(b); {
@@ -189,7 +189,7 @@ func appendLong(dst, b []byte, i int, check bool) ([]byte, int) {
 				}
 				out, o := dst[:cap(dst)], len(dst)
 				if n <= most && i+most <= len(b) {
-					*(*[most]byte)(out[o:]) = *(*[most]byte)(b[i:])
+					CopyBlock((*[most]byte)(out[o:]), (*[most]byte)(b[i:]))
 				} else {
 					copy(out[o:], b[i:p])
 				}
