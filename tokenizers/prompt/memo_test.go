@@ -394,7 +394,8 @@ func TestMemoSalt(t *testing.T) {
 	}
 	require.False(t, continues(body("a", "")))
 	require.True(t, continues(body("a", `,"cache_s":1`)))
-	for _, end := range []string{`,"cache_salt":"x"`, `,"cache_sa":1,"cache_salt":"x"`, `,"a_cache_salt":"x","cache_s":1`} {
+	require.True(t, continues(body("a", `,"my_salt":1,"cash_salt":2`)))
+	for _, end := range []string{`,"cache_salt":"x"`, `,"a_salt":1,"cache_salt":"x"`, `,"cache_sa":1,"cache_salt":"x"`, `,"a_cache_salt":"x","cache_s":1`} {
 		require.False(t, continues(body("a", end)), end)
 		require.False(t, continues(body("a", end)), "the earlier request names it too")
 		require.True(t, continues(body("b", "")), end)
