@@ -28,7 +28,7 @@ type Result struct {
 // blocks whose predecessors the worker already has may appear earlier, one sequence after another. If the worker
 // already has blocks in another tier, their tiers change run by run. The blocks of a Removed event disappear one after
 // another, neighbors together; a Cleared event is one step. O(tokens) for Stored, O(blocks) for Removed, O(blocks of
-// the worker) for Cleared, in parts between which other updates continue, except if it names a tier. Add allocates only for
+// runs of all workers) for Cleared, in parts between which other updates continue, except if it names a tier. Add allocates only for
 // pending blocks and to let tables grow or shrink; memory that a removal releases may be allocated again.
 func (x *Index) Add(id WorkerID, ev *kvevent.Event) Result {
 	x.lock()
@@ -209,10 +209,12 @@ func (x *Index) store(w, source *worker, ev *kvevent.Event) (res Result) {
 	if whole == 0 {
 		return res
 	}
-	x.touched += w.names.touch(r.hashes) // before the loads for the parent, each of which waits for the one before
+	if whole == 1 || w.names.n > 0 {
+		x.touch(w, r.hashes) // before the loads for the parent, each of which waits for the one before
+	}
 	if !ev.HasParent {
 		x.insertJob(w, job{blocks: r, first: true}, &res)
-	} else if p := cmp.Or(w.parent(ev.Parent), source.parent(ev.Parent)); p != 0 {
+	} else if p := cmp.Or(x.parent(w, ev.Parent), x.parent(source, ev.Parent)); p != 0 {
 		x.insertJob(w, job{blocks: r, anchor: p, seq: x.tree.slots.seq.at(p).Load()}, &res)
 	} else {
 		parked, dropped := w.orphans.park(ev.Parent, r, cmp.Or(x.opt.MaxPending, 1<<16), x.clock.Load())
@@ -317,12 +319,12 @@ func (x *Index) storeKnown(w, source *worker, hashes []uint64, ratio int32, plan
 	var waited []job // orphans of w, a store: only source has names for these blocks
 	for part := range slices.Chunk(hashes, expandAtOnce) {
 		for _, h := range x.expand(part, ratio) {
-			p := cmp.Or(w.last(h), source.last(h))
+			p := cmp.Or(x.last(w, h), x.last(source, h))
 			switch {
 			case p == 0:
 				w.unknown = true
 				res.Ignored++
-			case !w.name(h, p.slot(), plane):
+			case !x.name(w, h, p.slot(), plane):
 				res.Known++
 			default:
 				res.Stored++
@@ -341,6 +343,7 @@ func (x *Index) storeKnown(w, source *worker, hashes []uint64, ratio int32, plan
 	}
 	if len(waited) == 0 {
 		x.publishJob(w, x.segs, x.fresh, plane)
+		x.staged.publish()
 		x.markEngine(w, hashes, ratio)
 		return res
 	}
@@ -349,6 +352,7 @@ func (x *Index) storeKnown(w, source *worker, hashes []uint64, ratio int32, plan
 		x.insertJob(w, j, &res)
 	}
 	x.publishJob(w, segs, fresh, plane)
+	x.staged.publish()
 	x.markEngine(w, hashes, ratio)
 	return res
 }
@@ -382,7 +386,7 @@ func (x *Index) remove(w, source *worker, ev *kvevent.Event) (res Result) {
 		hashes := x.expand(part, ratio)
 		for i, h := range hashes {
 			if i%touchLen == 0 && len(hashes) > 1 {
-				x.touched += w.names.touch(hashes[i:])
+				x.touch(w, hashes[i:])
 				x.touched += w.names.touchNext(hashes[i:])
 			}
 			n := x.removeOne(w, h, &d)
@@ -409,6 +413,9 @@ type drops struct {
 	plane    int
 	from, to uint32
 	down     bool // the event lists the last block first, so blocks are removed in that order
+
+	first, blocks uint32 // slots of a run, and
+	tiers         uint8  // the tiers in which the worker has them
 }
 
 // drop removes the worker from one slot in a plane, either immediately or together with adjacent slots.
@@ -440,6 +447,7 @@ func (x *Index) drop(w *worker, slot uint32, d *drops) {
 // flush applies the collected drops.
 func (x *Index) flush(w *worker, d *drops) {
 	t := &x.tree
+	d.blocks = 0
 	for d.from < d.to {
 		from, to := d.from, d.to
 		n := t.slots.run(from)
@@ -456,6 +464,7 @@ func (x *Index) flush(w *worker, d *drops) {
 		t.repaint(n, from, to, set)
 		if !t.sets.held(set, w.lane) {
 			w.held -= int(to - from)
+			w.plain -= int(to-from) - w.owned.remove(from, to)
 		}
 		t.sets.ref(set, -1)
 	}
@@ -467,7 +476,7 @@ func (x *Index) removeOne(w *worker, h uint64, d *drops) (n int) {
 	m := w.names.mix(h)
 	at := w.names.search(m, h)
 	if at.g == nil {
-		return 0
+		return x.removeCommon(w, h, d)
 	}
 	w.names.save(m)
 	first, bit := at.location(), tierBit(d.plane)
@@ -509,6 +518,31 @@ func (x *Index) removeOne(w *worker, h uint64, d *drops) (n int) {
 	return 1
 }
 
+// removeCommon removes the block with the common name h, if the worker has it under this name, and returns the number of blocks removed.
+func (x *Index) removeCommon(w *worker, h uint64, d *drops) int {
+	if w.plain == 0 {
+		return 0
+	}
+	slot := x.tree.slots.common.find(h)
+	if slot == 0 || d.from <= slot && slot < d.to || w.owned.has(slot) { // slots of d have been removed
+		return 0
+	}
+	if t := &x.tree; slot-d.first >= d.blocks {
+		r := t.slots.run(slot)
+		st := t.state(r)
+		d.first, d.blocks, d.tiers = t.runs.at(r).start.Load(), st.length(), t.sets.tiers(st.set(), w.lane)
+	}
+	bit := uint8(1) << d.plane
+	if d.tiers&bit == 0 {
+		return 0
+	}
+	if w.groups != nil && d.tiers == bit {
+		w.groups.forgetName(h)
+	}
+	x.drop(w, slot, d)
+	return 1
+}
+
 // clearTier empties one tier of the worker. Predictions belong to the device. For lookups it is one step, because they
 // ignore the tier meanwhile.
 func (x *Index) clearTier(w *worker, tier kvevent.Tier) {
@@ -524,6 +558,7 @@ func (x *Index) clearTier(w *worker, tier kvevent.Tier) {
 		x.removeOne(w, h, &d)
 	}
 	x.flush(w, &d)
+	x.clearCommon(w, d.plane)
 	x.wash(w)
 	x.markAll(w)
 	if tier == kvevent.Device {
@@ -532,4 +567,24 @@ func (x *Index) clearTier(w *worker, tier kvevent.Tier) {
 	}
 	w.orphans.clearTier(d.plane)
 	x.tree.reset()
+}
+
+// clearCommon removes the worker from a plane, in which it has blocks only under their common names.
+func (x *Index) clearCommon(w *worker, plane int) {
+	t := &x.tree
+	for at := t.slots.firstLive(1); at < t.slots.end; {
+		n := t.slots.run(at)
+		st, from := t.state(n), t.runs.at(n).start.Load()
+		to := from + st.length()
+		at = t.slots.firstLive(to)
+		if tiers := t.sets.tiers(st.set(), w.lane); tiers>>plane&1 != 0 {
+			if tiers == 1<<plane && w.groups != nil {
+				for i := from; i < to; i++ {
+					w.groups.forgetName(t.slots.common.at(i))
+				}
+			}
+			d := drops{plane: plane, from: from, to: to}
+			x.flush(w, &d)
+		}
+	}
 }

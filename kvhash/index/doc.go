@@ -25,7 +25,7 @@
 //
 // Engines choose their own hashes of blocks. The index hashes the tokens of a Stored event, so that equal prompts of
 // all engines have the same blocks, and maps each worker's engine hashes to its blocks. The parent of a block, and
-// later removals, are found through that map. LoRA adapters and namespaces enter the hash and so never share a block.
+// later removals, are found through that map. Engines that call a block by the same hash share an entry. LoRA adapters and namespaces enter the hash and so never share a block.
 // One Index serves one model at one block size; engine blocks may be a multiple of it.
 //
 // # Data structure
@@ -34,7 +34,7 @@
 //	run:   [slot, slot+length), set                      one word has length, set and version
 //	slots: the hash of each block, in prompt order       consecutive blocks in consecutive slots
 //	sets:  which workers, in which tiers                 each distinct set once
-//	names: engine hash -> slot                           one table for each worker
+//	names: engine hash -> slot                           one table of the names that workers share, and one for each worker of the others
 //
 // Sequence hashes are chained: two prompts that agree in the hash of block i agree in all blocks before. So a lookup
 // finds the first run by the hash of block 0, compares one hash at the run's end, and finds the next run by the hash of

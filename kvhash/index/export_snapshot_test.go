@@ -16,15 +16,11 @@ func (x *Index) Held(id WorkerID) (lines []string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	w := x.workers[id]
-	for h, p := range w.names.all {
-		list := []location{p}
-		if m := w.more[h]; m != nil {
-			list = append(list, m.list...)
-		}
-		for k, p := range list {
-			lines = append(lines, fmt.Sprintf("%x %d %x %b", h, k, x.tree.slots.seq.at(p.slot()).Load(), p.tiers()))
-		}
-	}
+	places := make(map[uint64]int)
+	x.eachName(w, func(h uint64, p location) {
+		lines = append(lines, fmt.Sprintf("%x %d %x %b", h, places[h], x.tree.slots.seq.at(p.slot()).Load(), p.tiers()))
+		places[h]++
+	})
 	for r, n := range w.extra {
 		lines = append(lines, fmt.Sprintf("extra %x %d %d", x.tree.slots.seq.at(r.slot).Load(), r.plane, n))
 	}

@@ -76,13 +76,14 @@ func (x *Index) check(unique bool) error {
 				}
 			}
 		}
-		n := 0
+		n, own := 0, make(map[uint32]bool)
 		for h, p := range w.names.all {
 			n++
 			count(p)
 			if w.names.get(h) != p {
 				return fmt.Errorf("worker %d: a name that is not found", id)
 			}
+			own[p.slot()] = true
 		}
 		if n != w.names.n {
 			return fmt.Errorf("worker %d: %d names, counted %d", id, n, w.names.n)
@@ -93,13 +94,32 @@ func (x *Index) check(unique bool) error {
 			}
 			for _, p := range m.list {
 				count(p)
+				own[p.slot()] = true
 			}
 		}
-		holds := 0
-		for _, set := range blocks {
+		for slot := range own {
+			if !w.owned.has(slot) {
+				return fmt.Errorf("worker %d: slot %d has a name, but is not owned", id, slot)
+			}
+		}
+		if n := w.owned.count(); n != len(own) {
+			return fmt.Errorf("worker %d: %d slots are owned, %d have names", id, n, len(own))
+		}
+		holds, plain := 0, 0
+		for slot, set := range blocks {
 			if t.sets.held(set, w.lane) {
 				holds++
 			}
+			if tiers := t.sets.tiers(set, w.lane); tiers != 0 && !own[slot] {
+				count(locationAt(slot, tiers))
+				plain++
+				if h := t.slots.common.at(slot); h == 0 || w.names.find(h).g != nil {
+					return fmt.Errorf("worker %d: slot %d has the name %x", id, slot, h)
+				}
+			}
+		}
+		if plain != w.plain {
+			return fmt.Errorf("worker %d: %d blocks with common names, counted %d", id, plain, w.plain)
 		}
 		if holds != w.held || uint64(holds) != w.shown.Load() {
 			return fmt.Errorf("worker %d holds %d blocks, counted %d, shown %d", id, holds, w.held, w.shown.Load())
@@ -186,11 +206,11 @@ func (x *Index) check(unique bool) error {
 		}
 		names := make(map[uint32]int)
 		for h, b := range w.groups.held {
-			if b.in == 0 || b.in > w.groups.all() || b.slot != 0 && (b.in != w.groups.all() || w.last(h).slot() != b.slot) {
+			if b.in == 0 || b.in > w.groups.all() || b.slot != 0 && (b.in != w.groups.all() || x.last(w, h).slot() != b.slot) {
 				return fmt.Errorf("worker %d: slot %d in groups %b", id, b.slot, b.in)
 			}
-			if b.slot == 0 && b.in == w.groups.all() && w.last(h) != 0 && w.more[h] == nil {
-				return fmt.Errorf("worker %d: slot %d is not marked", id, w.last(h).slot())
+			if b.slot == 0 && b.in == w.groups.all() && x.last(w, h) != 0 && w.more[h] == nil {
+				return fmt.Errorf("worker %d: slot %d is not marked", id, x.last(w, h).slot())
 			}
 			if b.slot != 0 {
 				names[b.slot]++
@@ -339,10 +359,75 @@ func (t *tree) check(unique bool) (err error) {
 			fail("set %d: %d references, counted %d", id, n, got)
 		}
 	}
+	if e := t.slots.common.check(t.slots.end, func(i uint32) bool { return owned[i] != 0 }); err == nil {
+		err = e
+	}
 	if e := t.slots.check(func(i uint32) bool { return owned[i] != 0 }); err == nil {
 		err = e
 	}
 	return err
+}
+
+// check returns an error if the table has not exactly the common names of the live slots.
+func (c *common) check(end uint32, live func(slot uint32) bool) error {
+	n, entries, many, deep := 0, 0, 0, 0
+	for i := uint32(1); i < uint32(c.of.chunks())<<chunkBits; i++ {
+		if h := c.at(i); h != 0 {
+			n++
+			if i >= end || !live(i) || c.find(h) != i {
+				return fmt.Errorf("slot %d has the common name %x", i, h)
+			}
+		}
+	}
+	for i := 0; i < len(c.dir); {
+		l := c.dir[i]
+		span := 1 << (64 - c.shift - l.depth)
+		in := 0
+		for k, g := range l.body {
+			for j, e := range g {
+				if e == 0 {
+					continue
+				}
+				in++
+				if j > 0 && g[j-1] == 0 {
+					return fmt.Errorf("leaf %d: group %d has a hole", i, k)
+				}
+				if m := c.mix(c.at(uint32(e & maxSlots))); tagOf(m) != e&tagMask || int(m>>1>>(c.shift-1))&^(span-1) != i {
+					return fmt.Errorf("leaf %d: entry %x", i, e)
+				}
+				for at := groupOf(e); at != k; at = (at + 1) % leafGroups {
+					if l.body[at][groupWords-1] == 0 {
+						return fmt.Errorf("leaf %d: entry %x is not found", i, e)
+					}
+				}
+			}
+		}
+		for k := range span {
+			if c.dir[i+k].body != l.body || c.dir[i+k].depth != l.depth {
+				return fmt.Errorf("leaf %d is not in consecutive places", i)
+			}
+		}
+		if span == 1 {
+			deep++
+		}
+		if in != int(l.n) || in > leafFull {
+			return fmt.Errorf("leaf %d: %d entries, counted %d", i, in, l.n)
+		}
+		entries, many, i = entries+in, many+1, i+span
+	}
+	if n != entries || n != c.n || many != c.many || deep != c.deep {
+		return fmt.Errorf("%d common names, %d entries, counted %d; %d leaves, counted %d; %d are in the directory once, counted %d", n, entries, c.n, many, c.many, deep, c.deep)
+	}
+	return nil
+}
+
+func (o *owned) count() (n int) {
+	for _, p := range o.pages {
+		for _, w := range p {
+			n += bits.OnesCount64(w)
+		}
+	}
+	return n
 }
 
 // check compares what is free with what is live.

@@ -190,7 +190,7 @@ func (x *Index) mark(w *worker, names []uint64) {
 		}
 		slot := uint32(0)
 		if b.in == g.all() && (len(w.more) == 0 || w.more[h] == nil) {
-			slot = w.names.get(h).slot()
+			slot = x.get(w, h).slot()
 		}
 		if b.slot != slot {
 			if b.slot != 0 && g.release(b.slot) {
@@ -245,7 +245,7 @@ func (x *Index) markAll(w *worker) {
 		return
 	}
 	names := slices.Collect(maps.Keys(g.held))
-	slices.SortFunc(names, func(a, b uint64) int { return cmp.Compare(w.names.get(a).slot(), w.names.get(b).slot()) })
+	slices.SortFunc(names, func(a, b uint64) int { return cmp.Compare(x.get(w, a).slot(), x.get(w, b).slot()) })
 	x.mark(w, names)
 }
 

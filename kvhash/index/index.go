@@ -20,7 +20,8 @@ import (
 // predict.go adds predictions, match.go implements lookups, stream.go applies an engine's batches, state.go describes workers,
 // explain.go and stats.go make reports. shot.go, snapshot.go and journal.go copy the state to another index; wire.go has the
 // encoding of both, and hooks.go exports them to package replica. The tree is in runs.go, its blocks in slots.go, their
-// residents in sets.go, and the first blocks of runs in heads.go; names.go has the map of each worker. Data that
+// residents in sets.go, and the first blocks of runs in heads.go. The names of blocks, that is the engines' hashes of them, are
+// in naming.go, those that workers share in common.go, and those of one worker in names.go. Data that
 // lookups read is atomic; everything else is guarded by Index.mu, which no lookup locks.
 
 // Key identifies a worker.
@@ -111,7 +112,9 @@ type Index struct {
 	fresh    []bool
 	segs     []segment
 	spans    []span
-	touched  uint64 // the results of names.touch, which the compiler would remove otherwise
+	staged   staged
+	loading  []uint32 // sets by slot, while a snapshot is loaded
+	touched  uint64   // the results of names.touch, which the compiler would remove otherwise
 }
 
 // roster lists the workers for lookups.
@@ -177,8 +180,7 @@ func (x *Index) BlockSize() int { return x.block }
 
 // worker is the state of one rank, or of a store that several ranks read from.
 type worker struct {
-	// For the writer, together because almost every event of the worker needs them.
-	names      names
+	// For the writer. Almost every event of the worker needs what is before names, so it is in few cache lines.
 	recent     uint64 // the engine hash placed last, and where, if recentSlot is not 0
 	recentSlot uint32
 	ratio      int32 // number of index blocks in an engine block; 0 means unknown
@@ -188,6 +190,9 @@ type worker struct {
 	grouped    bool
 	received   bool                  // an event has been applied
 	mayGrow    bool                  // ratio may turn out to be larger: each event so far stored one block
+	ahead      bool                  // blocks were stored whose engine hash covers more following tokens than the scheme's hash
+	plain      int                   // blocks that it has under their common names
+	alike      int                   // how many more of its names were the common ones, lately, than were not
 	groups     *groups               // the others, or nil
 	pages      *pages                // nil unless the engine's blocks are smaller
 	more       map[uint64]*locations // further positions of an engine hash that has several
@@ -195,6 +200,8 @@ type worker struct {
 	held       int                   // blocks resident or predicted
 	shown      atomic.Uint64         // held, as of the last event; for lookups
 	orphans    orphans
+	names      names // its own ones
+	owned      owned
 
 	// For lookups.
 	status atomic.Pointer[status]
@@ -206,7 +213,6 @@ type worker struct {
 	expects  *expects       // nil if none
 	unknown  bool           // blocks were stored whose position remained unknown
 	refused  bool           // blocks of another size were stored
-	ahead    bool           // blocks were stored whose engine hash covers more following tokens than the scheme's hash
 	paged    bool           // its blocks are gathered pages, which a snapshot does not have
 	strange  bool           // blocks of a cache group were stored of which it is not known when the engine uses them
 	full     bool           // blocks were refused because the index was full
@@ -230,6 +236,14 @@ func (w *worker) count(slot uint32, plane int, n uint32) {
 		w.extra = make(map[ref]uint32)
 	}
 	w.extra[ref{slot, uint8(plane)}] += n
+}
+
+// resident returns the number of blocks that the worker holds in a tier.
+func (w *worker) resident() int {
+	if w.expects != nil {
+		return w.held - w.expects.blocks
+	}
+	return w.held
 }
 
 // AddWorker returns the ID of the worker with the given key, and adds the worker if it is new. It panics beyond 16,384 workers.
@@ -350,8 +364,8 @@ func (r *roster) assign(id WorkerID, w *worker) {
 // show specifies whether lookups report a worker. Stores are not reported.
 func (r *roster) show(w *worker, on bool) { r.live = withBit(r.live, w.lane, on && w.store == 0) }
 
-// RemoveWorker removes the worker and all its blocks, in one step for lookups. The ID may be reused. O(blocks of the
-// worker), in parts of some 0.3 ms between which other updates continue.
+// RemoveWorker removes the worker and all its blocks, in one step for lookups. The ID may be reused. O(runs of all workers), in
+// parts of some 0.1 ms between which other updates continue.
 func (x *Index) RemoveWorker(id WorkerID) {
 	x.lock()
 	if w := x.worker(id); w != nil {

@@ -46,6 +46,7 @@ func (x *Index) insertJob(w *worker, j job, res *Result) {
 	if !w.orphans.awaits(j.hashes) {
 		x.locateJob(w, &j, res)
 		x.publishJob(w, x.segs, x.fresh, j.plane)
+		x.staged.publish()
 		x.mark(w, j.hashes)
 		return
 	}
@@ -73,6 +74,7 @@ func (x *Index) insertJob(w *worker, j job, res *Result) {
 	for _, l := range slices.Backward(all) {
 		x.publishJob(w, l.segs, l.fresh, l.plane)
 	}
+	x.staged.publish()
 	for _, l := range all { // a name may be in several
 		x.mark(w, l.hashes)
 	}
@@ -119,7 +121,7 @@ func (x *Index) locateJob(w *worker, j *job, res *Result) {
 	for _, h := range j.path {
 		prev = x.tree.find(prev, h)
 	}
-	if n := x.locate(prev, x.seqs, j.gone, false); n < len(j.hashes) {
+	if n := x.locate(w, prev, x.seqs, j.hashes, j.gone, false); n < len(j.hashes) {
 		w.full = true
 		x.cuts++
 		res.Ignored += len(j.hashes) - n
@@ -129,14 +131,20 @@ func (x *Index) locateJob(w *worker, j *job, res *Result) {
 	for _, s := range x.segs {
 		end := s.from + s.n
 		for at := s.from; at < end; {
-			if rest := j.hashes[at:]; at%touchLen == 0 {
-				if len(rest) > touchLen {
-					x.touched += w.names.touch(rest[touchLen:]) // the next part, while this one is stored
-				}
-				x.touched += w.names.touchNext(rest)
+			to := min(end, at+touchLen)
+			if s.fresh || w.names.n > 0 {
+				x.touch(w, j.hashes[to:min(end, to+touchLen)]) // the next part, while this one is stored
+				x.touched += w.names.touchNext(j.hashes[at:to])
 			}
-			to := min(end, at+touchLen-at%touchLen)
-			n := w.nameAll(j.hashes[at:to], s.slot+uint32(at-s.from), j.plane, x.fresh[at:to])
+			n := 0
+			switch names, slot, fresh := j.hashes[at:to], s.slot+uint32(at-s.from), x.fresh[at:to]; {
+			case w.alike < 0:
+				n = x.nameOwn(w, names, slot, j.plane, fresh)
+			case s.fresh:
+				n = x.nameNew(w, names, slot, j.plane, fresh)
+			default:
+				n = x.nameKnown(w, names, slot, j.plane, fresh)
+			}
 			res.Stored += n
 			res.Known += to - at - n
 			at = to
@@ -179,7 +187,7 @@ func (t *tree) hang(segs []segment) {
 // passed to fill. Removed blocks are skipped. chained specifies that the hashes are known to be a chain, so that it takes
 // one comparison to find a run. It returns the number of blocks processed, which is less than len(seqs) if the index is
 // full.
-func (x *Index) locate(prev uint32, seqs []uint64, gone []bool, chained bool) int {
+func (x *Index) locate(w *worker, prev uint32, seqs, names []uint64, gone []bool, chained bool) int {
 	t := &x.tree
 	x.segs = x.segs[:0]
 	for i := 0; i < len(seqs); {
@@ -207,6 +215,9 @@ func (x *Index) locate(prev uint32, seqs []uint64, gone []bool, chained bool) in
 			n += t.following(slot, part[1:], chained)
 			x.segs = append(x.segs, segment{slot: slot, from: i, n: n, prev: prev})
 		} else {
+			if w != nil && w.alike >= 0 {
+				x.touched += t.slots.common.touch(names[i:])
+			}
 			want := uint32(max(0, min(len(seqs)-i, x.opt.MaxBlocks-t.slots.live)))
 			if want == 0 {
 				return i

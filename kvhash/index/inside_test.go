@@ -21,7 +21,7 @@ func TestBlocksWithoutWorkers(t *testing.T) {
 		id := x.AddWorker(Key{DPRank: i})
 		x.Add(id, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{1}, LocalHashes: []uint64{1}})
 	}
-	x.locate(0, []uint64{2}, nil, false)
+	x.locate(nil, 0, []uint64{2}, nil, nil, false)
 	x.tree.fill(0, x.segs[0].slot, x.segs[0].slot+1, 0)
 	for range 100 { // the pool may drop some
 		require.Len(t, x.AppendMatches(nil, []uint64{1}), 64*narrow+1)

@@ -8,7 +8,7 @@ import (
 	"github.com/weft-go/weft/kvhash/kvevent"
 )
 
-// names maps one worker's engine hashes to locations: the slot of a block and, one bit each, the tiers that hold it
+// names maps a worker's own names, engine hashes that are not the common names of its blocks, to locations: the slot of a block and, one bit each, the tiers that hold it
 // under this hash. Slots do not move, so splitting and merging runs does not change names. Only the writer uses it.
 //
 // It is a hash table in pages, so that no change takes longer than a page: the first bits of a mixed hash select the page
@@ -17,6 +17,7 @@ import (
 // pageLen groups, and is then split by one more bit. The directory has a page several times in a row if fewer
 // bits select it. Only the copying of the directory takes longer with more names: 32 bytes for about 200 of them.
 type names struct {
+	n     int
 	spare [][]group // pages of pageLen groups that are not used
 	room  int       // groups of all pages
 	deep  int       // pages that the directory has once
@@ -24,7 +25,6 @@ type names struct {
 	dir   []page
 	shift uint8      // 64 - the binary logarithm of len(dir)
 	shot  *namesShot // of a snapshot that does not have all pages yet, or nil
-	n     int
 }
 
 type page struct {
@@ -484,41 +484,7 @@ func (m *locations) add(slot uint32, plane int) bool {
 	return m.list[i].add(p &^ slotMask)
 }
 
-// parent returns the slot of a parent's engine hash, or 0. Usually the parent is the block that was stored last.
-func (w *worker) parent(h uint64) uint32 {
-	if w.recent == h && w.recentSlot != 0 && len(w.more) == 0 {
-		return w.recentSlot
-	}
-	return w.last(h).slot()
-}
-
-// last returns the latest location of an engine hash, or 0.
-func (w *worker) last(h uint64) location {
-	if len(w.more) > 0 {
-		if m := w.more[h]; m != nil {
-			return m.list[len(m.list)-1]
-		}
-	}
-	return w.names.get(h)
-}
-
-// nameAll is name for blocks in consecutive slots. It sets fresh to whether each name in the plane is new, and returns the number of those.
-func (w *worker) nameAll(hashes []uint64, slot uint32, plane int, fresh []bool) (n int) {
-	t := &w.names
-	if len(t.dir) == 0 {
-		t.reserve(len(hashes))
-	}
-	fresh = fresh[:len(hashes)]
-	for i, h := range hashes {
-		at := slot + uint32(i)
-		if fresh[i] = t.placeNew(h, locationAt(at, 1<<plane)) || w.name(h, at, plane); fresh[i] {
-			n++
-		}
-	}
-	return n
-}
-
-// name records that h is the worker's name of the block in the slot, in the plane. It reports whether this is new.
+// name records that h is the worker's own name of the block in the slot, in the plane. It reports whether this is new.
 func (w *worker) name(h uint64, slot uint32, plane int) bool {
 	bit := tierBit(plane)
 	at := w.names.place(h, bit|location(slot))

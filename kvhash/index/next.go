@@ -19,8 +19,8 @@ func (x *Index) addNext(w *worker, ev *kvevent.Event) bool {
 		w.orphans.blocks > 0 || len(w.more) > 0 {
 		return false
 	}
-	x.touched += w.names.touch(ev.BlockHashes)
-	last := w.parent(ev.Parent)
+	x.touch(w, ev.BlockHashes)
+	last := x.parent(w, ev.Parent)
 	if last == 0 {
 		return false
 	}
@@ -40,13 +40,23 @@ func (x *Index) addNext(w *worker, ev *kvevent.Event) bool {
 	if t.heads.fresh(&t.runs, []uint64{seq}) == 0 {
 		return false
 	}
-	w.touch()
 	h := ev.BlockHashes[0]
-	if at := w.names.place(h, locationAt(slot, 1<<plane)); at.g != nil {
+	w.touch()
+	if w.alike < 0 {
+		if w.plain > 0 && s.common.find(h) != 0 || w.names.place(h, locationAt(slot, 1<<plane)).g != nil {
+			return false
+		}
+	} else if w.names.n > 0 && w.names.find(h).g != nil || !s.common.enter(h, slot) {
 		return false
 	}
 	s.grow(last, 1, maxRoom)
 	s.add(slot, seq, n)
+	if w.alike < 0 {
+		w.owned.add(slot)
+	} else {
+		s.common.call(slot, ev.BlockHashes)
+		w.plain++
+	}
 	t.set(n, st.length()+1, st.set())
 	w.recent, w.recentSlot = h, slot
 	w.held++

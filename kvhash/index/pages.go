@@ -101,7 +101,7 @@ func (x *Index) gather(id WorkerID, w *worker, ev *kvevent.Event) (res Result) {
 		return Result{Ignored: n}
 	}
 	if w.pages == nil {
-		w.unknown = w.unknown || w.names.n > 0 // blocks whose pages are unknown
+		w.unknown = w.unknown || w.resident() > 0 // blocks whose pages are unknown
 		w.paged = true
 		w.pages = &pages{size: int(ev.BlockSize), per: x.block / int(ev.BlockSize), after: x.after,
 			byHash: make(map[uint64]uint32), list: make([]enginePage, 1), mayGrow: true}

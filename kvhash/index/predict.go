@@ -97,7 +97,7 @@ func (x *Index) Predict(id WorkerID, hashes []uint64, from int, until time.Time)
 	if from = max(from, 0); w == nil || w.store != 0 || from >= len(hashes) {
 		return Prediction{}
 	}
-	x.locate(x.tree.seek(hashes[:from]), hashes[from:], nil, true)
+	x.locate(nil, x.tree.seek(hashes[:from]), hashes[from:], nil, nil, true)
 	x.pred.last++
 	p := &prediction{Prediction: Prediction{x.pred.last, id}, until: until}
 	p.parts = p.own[:0]

@@ -69,7 +69,7 @@ type tree struct {
 }
 
 func (t *tree) init(secret uint64) {
-	t.heads.mixer, t.sets.mixer = mixer(secret), mixer(secret)
+	t.heads.mixer, t.sets.mixer, t.slots.common.mixer = mixer(secret), mixer(secret), mixer(secret)
 	t.ends, t.slots.end, t.sets.planes = 1, 1, planeWindow
 	t.heads.reset()
 	t.runs.resize(1)

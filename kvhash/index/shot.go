@@ -13,7 +13,7 @@ import (
 // This file copies the index as it is at one moment, for snapshots, while updates continue. Updates and streams stop at that moment for
 // O(workers); then everything is copied in small steps. An update that comes first copies what it is about to
 // change: a chunk of a slab, a page of names, the rest of a worker, the position of a stream. So a snapshot needs the
-// memory of the blocks again, and for one worker at a time the memory of its names.
+// memory of the blocks again, and for one worker at a time that of its own names.
 
 // shot is a snapshot that is being taken.
 type shot struct {
@@ -52,8 +52,15 @@ type workerShot struct {
 	names    *namesShot
 	position []byte // position of the stream; with the lock of the stream
 
-	keys []uint64
+	keys []uint64 // own names, then those that are common
 	vals []location
+	held []heldSpan
+}
+
+// heldSpan is a range of slots whose blocks a worker has in the same tiers.
+type heldSpan struct {
+	from, to uint32
+	tiers    uint8
 }
 
 // namesShot is the copy of a table of names: its directory, with copies of the pages that have changed since.
@@ -112,6 +119,7 @@ func (x *Index) shoot(kind byte, id WorkerID) *shot {
 	u.heads.mixer, u.sets.mixer, u.slots.end = t.heads.mixer, t.sets.mixer, t.slots.end
 	t.slots.seq.shoot()
 	t.slots.owner.shoot()
+	t.slots.common.of.shoot()
 	t.runs.shoot()
 	t.sets.words.shoot()
 	return s
@@ -150,12 +158,13 @@ func (s *shot) step() (more bool) {
 	defer x.mu.Unlock()
 	limit := s.limit
 	if t, u := &x.tree, &s.tree; !s.copied {
-		for limit > 0 && (t.slots.seq.develop(&limit) || t.slots.owner.develop(&limit) || t.runs.develop(&limit) || t.sets.words.develop(&limit)) {
+		for limit > 0 && (t.slots.seq.develop(&limit) || t.slots.owner.develop(&limit) || t.slots.common.of.develop(&limit) || t.runs.develop(&limit) || t.sets.words.develop(&limit)) {
 		}
 		x.tree.work.acts(s.limit - limit)
 		if limit > 0 {
 			t.slots.seq.finish(&u.slots.seq)
 			t.slots.owner.finish(&u.slots.owner)
+			t.slots.common.of.finish(&u.slots.common.of)
 			t.runs.finish(&u.runs)
 			t.sets.words.finish(&u.sets.words)
 			s.copied = true
@@ -312,6 +321,55 @@ func (s *slab[T]) develop(limit *int) bool {
 func (s *slab[T]) finish(to *slab[T]) {
 	to.dir.Store(&s.shot.chunks)
 	s.shot = nil
+}
+
+// spans notes for each worker what it has in tiers.
+func (s *shot) spans() {
+	of := make(map[lane]*workerShot)
+	for _, w := range s.workers {
+		if w != nil {
+			of[w.lane] = w
+		}
+	}
+	t := &s.tree
+	t.eachRun(func(start, end uint32, st state) {
+		v, _ := t.sets.view(st.set())
+		for i := range v.n {
+			for word := v.words[i].Load(); word != 0; word &= word - 1 {
+				l := lane((v.lo+i)*64 + bits.TrailingZeros64(word))
+				if w := of[l]; w != nil {
+					if tiers := t.sets.tiers(st.set(), l); tiers != 0 {
+						w.held = append(w.held, heldSpan{start, end, tiers})
+					}
+				}
+			}
+		}
+	})
+}
+
+// addCommon appends the names of blocks that a worker has under their common names to its keys.
+func (w *workerShot) addCommon(t *tree) {
+	var owned []uint64
+	own := func(p location) { owned[p.slot()>>6] |= 1 << (p.slot() & 63) }
+	if len(w.vals) > 0 {
+		owned = make([]uint64, t.slots.end>>6+1)
+		for _, p := range w.vals {
+			own(p)
+		}
+		for _, list := range w.more {
+			for _, p := range list {
+				own(p)
+			}
+		}
+	}
+	for _, h := range w.held {
+		for i := h.from; i < h.to; i++ {
+			if owned == nil || owned[i>>6]>>(i&63)&1 == 0 {
+				w.keys, w.vals = append(w.keys, t.slots.common.at(i)), append(w.vals, locationAt(i, h.tiers))
+			}
+		}
+	}
+	w.held = nil
 }
 
 // idsOf returns the workers of lanes, one bit each, in ascending order.

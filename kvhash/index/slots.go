@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 )
 
-// slots holds the blocks, 12 bytes each: the sequence hash for readers and the owner for the writer. Consecutive blocks
+// slots holds the blocks, 20 bytes each: the sequence hash for readers, the owner and the common name for the writer. Consecutive blocks
 // of a prompt are in consecutive slots if possible, so that a run is a range of slots. A block never moves to another
 // slot.
 //
@@ -23,12 +23,13 @@ import (
 type slots struct {
 	seq slab[atomic.Uint64]
 
-	_     apart
-	owner slab[uint32]
-	end   uint32     // slots in use, free ranges included; at least 1, because slot 0 is not used
-	free  [32]uint32 // by the binary logarithm of the length: the first listed range
-	live  int        // blocks
-	_     apart
+	_      apart
+	owner  slab[uint32]
+	common common
+	end    uint32     // slots in use, free ranges included; at least 1, because slot 0 is not used
+	free   [32]uint32 // by the binary logarithm of the length: the first listed range
+	live   int        // blocks
+	_      apart
 }
 
 const (
@@ -50,6 +51,15 @@ func (s *slots) isNext(i uint32) bool {
 func (s *slots) tie(i uint32) {
 	s.owner.save(i)
 	*s.owner.at(i) |= contBit
+}
+
+// firstLive returns the first slot from i on that has a block, or end. The slot before i must have a block, unless i is 1, because a
+// free range is only known from its first slot.
+func (s *slots) firstLive(i uint32) uint32 {
+	for i < s.end && *s.owner.at(i)&freeBit != 0 {
+		i += *s.owner.at(i) & lowBits
+	}
+	return i
 }
 
 // run returns the run of a live slot.
@@ -195,6 +205,7 @@ func (s *slots) extend(end uint32) {
 	if end > uint32(s.seq.chunks())<<chunkBits { // chunks in reserve stay
 		s.seq.resize(end)
 		s.owner.resize(end)
+		s.common.of.resize(end)
 	}
 	s.end = end
 }
@@ -254,6 +265,7 @@ func (s *slots) add(i uint32, seq uint64, run uint32) {
 // release frees the slots [from,to), which hold blocks that are no longer part of a run or were allocated but not used,
 // together with the room around them.
 func (s *slots) release(from, to uint32) {
+	s.common.forget(from, to)
 	for to < s.end && *s.owner.at(to)&freeBit != 0 {
 		to += s.absorb(to)
 	}
@@ -271,6 +283,7 @@ func (s *slots) release(from, to uint32) {
 		if used := int(from>>chunkBits) + 1; s.seq.chunks() > 2*used+2 {
 			s.seq.resize(from + chunkLen)
 			s.owner.resize(from + chunkLen)
+			s.common.of.resize(from + chunkLen)
 		}
 		return
 	}
@@ -336,4 +349,5 @@ func (s *slots) reset() {
 	clear(s.free[:])
 	s.seq.resize(chunkLen)
 	s.owner.resize(chunkLen)
+	s.common.reset()
 }

@@ -102,9 +102,12 @@ func (s *shot) append(dst []byte) []byte {
 		return v.mask != 1<<planePredicted
 	})
 	dst = n.append(dst, &s.tree)
+	s.spans()
 	for _, w := range s.workers {
 		if w != nil {
+			w.addCommon(&s.tree)
 			dst = n.appendWorker(dst, &s.tree, w)
+			w.keys, w.vals = nil, nil
 		}
 	}
 	return appendChecksum(dst, from)
@@ -477,6 +480,7 @@ func loadKind(data []byte, kind byte, o *Options, journalBytes int) (*Index, err
 	x.loadWorkers(c, kind)
 	parents := x.loadBlocks(c)
 	sets := make([]uint32, x.tree.slots.end) // by slot
+	x.loading = sets
 	for _, w := range x.workers {
 		if w != nil && c.err == nil {
 			x.loadHeld(c, w, sets)
@@ -492,6 +496,7 @@ func loadKind(data []byte, kind byte, o *Options, journalBytes int) (*Index, err
 		return nil, c.err
 	}
 	x.buildRuns(sets, parents)
+	x.loading = nil
 	for id, w := range x.workers {
 		if w != nil {
 			x.markAll(w)
@@ -623,26 +628,23 @@ func (x *Index) loadBlocks(c *cursor) (parents []child) {
 func (x *Index) loadHeld(c *cursor, w *worker, sets []uint32) {
 	t := &x.tree
 	blocks := uint64(len(sets) - 1)
-	start, names := c.pos, 0
-	for pass := range 2 { // first count, then enter
-		c.pos = start
-		for at := uint64(0); ; {
-			head := c.uint(blocks<<5 | (1<<5 - 1))
-			if head == 0 {
-				break
-			}
-			length, tiers := head>>5, uint8(head)&(named-1)
-			at += c.uint(blocks)
-			var b []byte
-			if head&named != 0 {
-				b = c.bytes(8 * length)
-			}
-			if !c.check(length > 0 && tiers != 0 && at+length <= blocks) {
-				return
-			}
-			if pass == 0 {
-				names += int(length)
-				at += length
+	for at := uint64(0); ; {
+		head := c.uint(blocks<<5 | (1<<5 - 1))
+		if head == 0 {
+			break
+		}
+		length, tiers := head>>5, uint8(head)&(named-1)
+		at += c.uint(blocks)
+		var b []byte
+		if head&named != 0 {
+			b = c.bytes(8 * length)
+		}
+		if !c.check(length > 0 && tiers != 0 && at+length <= blocks) {
+			return
+		}
+		first := true
+		for plane := range kvevent.NumTiers {
+			if tiers>>plane&1 == 0 {
 				continue
 			}
 			for i := range uint32(length) {
@@ -651,19 +653,17 @@ func (x *Index) loadHeld(c *cursor, w *worker, sets []uint32) {
 				if b != nil {
 					h = binary.LittleEndian.Uint64(b[8*i:])
 				}
-				if w.names.find(h).g != nil {
-					c.fail(errMalformed)
+				if !c.check(!first || x.get(w, h) == 0) {
 					return
 				}
-				w.names.add(h, locationAt(slot, tiers))
+				x.name(w, h, slot, plane)
 			}
-			x.include(w.lane, uint32(at)+1, uint32(at+length)+1, tiers, sets)
-			at += length
-			w.held += int(length)
+			first = false
 		}
-		if pass == 0 && names > 0 && c.err == nil {
-			w.names.reserve(names)
-		}
+		x.include(w.lane, uint32(at)+1, uint32(at+length)+1, tiers, sets)
+		x.staged.publish()
+		at += length
+		w.held += int(length)
 	}
 	hold := func(slot uint32, tiers uint8) {
 		if !t.sets.held(sets[slot], w.lane) {
@@ -687,38 +687,35 @@ func (x *Index) loadHeld(c *cursor, w *worker, sets []uint32) {
 		}
 		return locationAt(slot, tiers)
 	}
+	name := func(h uint64, p location) {
+		for plane := range kvevent.NumTiers {
+			if p.tiers()>>plane&1 != 0 {
+				x.name(w, h, p.slot(), plane)
+			}
+		}
+		hold(p.slot(), p.tiers())
+		x.staged.publish()
+	}
 	for range c.count(10) {
 		p, h := where(), c.hash()
-		if !c.check(p != 0 && w.names.find(h).g == nil) {
+		if !c.check(p != 0 && x.get(w, h) == 0) {
 			return
 		}
-		w.names.add(h, p)
-		hold(p.slot(), p.tiers())
+		name(h, p)
 	}
 	for range c.count(13) {
 		h, n := c.hash(), c.count(2)
-		if !c.check(w.names.find(h).g == nil && n > 1) {
+		if !c.check(x.get(w, h) == 0 && n > 1) {
 			return
 		}
 		at := make([]uint32, 0, min(n, 16))
-		for i := range n {
+		for range n {
 			p := where()
 			if !c.check(p != 0) {
 				return
 			}
 			at = append(at, p.slot())
-			hold(p.slot(), p.tiers())
-			if i == 0 {
-				w.names.add(h, p)
-				continue
-			}
-			if w.more == nil {
-				w.more = make(map[uint64]*locations)
-			}
-			if w.more[h] == nil {
-				w.more[h] = new(locations)
-			}
-			w.more[h].push(p)
+			name(h, p)
 		}
 		slices.Sort(at)
 		if !c.check(len(slices.Compact(at)) == n) {
@@ -771,7 +768,7 @@ func (x *Index) loadOrphans(c *cursor, w *worker) {
 				left--
 			}
 		}
-		if !c.check(left > 0 && w.last(parent) == 0) {
+		if !c.check(left > 0 && x.last(w, parent) == 0) {
 			return
 		}
 		if _, dropped := w.orphans.park(parent, o, cmp.Or(x.opt.MaxPending, 1<<16), since); dropped {
@@ -845,11 +842,15 @@ func (x *Index) graft(w *worker, y *Index) {
 			}
 		})
 	}
+	// First all blocks get slots, then the worker its names for them, and then the blocks.
+	type located struct {
+		slot, n uint32
+		tiers   uint8
+	}
+	var all []located
 	locations := make([]uint32, u.slots.end)
 	var seqs []uint64
-	fresh := slices.Repeat([]bool{true}, maxRun)
 	u.eachRun(func(start, end uint32, st state) {
-		v, _ := u.sets.view(st.set())
 		seqs = seqs[:0]
 		for i := start; i < end; i++ {
 			seqs = append(seqs, u.slots.seq.at(i).Load())
@@ -858,45 +859,40 @@ func (x *Index) graft(w *worker, y *Index) {
 		if at := hidden[seqs[0]]; at != 0 {
 			prev = at - 1
 		}
-		if x.locate(prev, seqs, nil, false) < len(seqs) {
+		if x.locate(nil, prev, seqs, nil, nil, false) < len(seqs) {
 			x.cuts++
 			w.full = true
 		}
+		tiers := u.sets.tiers(st.set(), from.lane)
 		for _, s := range slices.Backward(x.segs) {
 			for i := range s.n {
 				locations[start+uint32(s.from+i)] = s.slot + uint32(i)
 			}
-			to := s.slot + uint32(s.n)
 			if s.fresh {
-				t.fill(s.prev, s.slot, to, t.sets.edit(0, w.lane, v.mask&^(1<<planeWindow), 0))
-				w.held += s.n
-				continue
+				t.fill(s.prev, s.slot, s.slot+uint32(s.n), 0)
 			}
-			for plane := range kvevent.NumTiers {
-				if v.mask>>plane&1 != 0 {
-					x.grant(w, s.slot, to, plane, fresh[:s.n])
-				}
-			}
+			all = append(all, located{s.slot, uint32(s.n), tiers})
 		}
 	})
-	w.names.reserve(from.names.n)
 	name := func(h uint64, p location) {
 		if at := locations[p.slot()]; at != 0 {
 			for plane := range kvevent.NumTiers {
 				if p.tiers()>>plane&1 != 0 {
-					w.name(h, at, plane)
+					x.name(w, h, at, plane)
 				}
 			}
 		}
 	}
-	for h, p := range from.names.all {
-		name(h, p)
-		if m := from.more[h]; m != nil {
-			for _, p := range m.list {
-				name(h, p)
+	y.eachName(from, name)
+	fresh := slices.Repeat([]bool{true}, maxRun)
+	for _, s := range all {
+		for plane := range kvevent.NumTiers {
+			if s.tiers>>plane&1 != 0 {
+				x.grant(w, s.slot, s.slot+s.n, plane, fresh[:s.n])
 			}
 		}
 	}
+	x.staged.publish()
 	for r, n := range from.extra {
 		if at := locations[r.slot]; at != 0 {
 			w.count(at, int(r.plane), n)

@@ -22,7 +22,6 @@ type measures struct {
 	Workers     int    // stores included
 	Blocks      int    // distinct
 	Residencies int    // pairs of worker and block, resident or predicted
-	Names       int    // engine hashes, counted for each worker and block
 	Runs        int    // sequences of blocks with the same residents
 	Sets        int    // different sets of residents
 	Orphans     int    // pending blocks
@@ -39,7 +38,7 @@ func (x *Index) measure() measures {
 		Blocks: t.slots.live, Runs: t.live, Sets: t.sets.n, Retries: x.retries.Load(),
 		Bytes: int64(unsafe.Sizeof(*x)),
 	}
-	s.Bytes += t.slots.seq.bytes() + t.slots.owner.bytes() + t.runs.bytes() + t.sets.words.bytes() + x.states.bytes()
+	s.Bytes += t.slots.seq.bytes() + t.slots.owner.bytes() + t.slots.common.bytes() + t.runs.bytes() + t.sets.words.bytes() + x.states.bytes()
 	for h := t.heads.table.Load(); h != nil; h = h.old {
 		s.Bytes += sliceBytes(h.words)
 	}
@@ -74,8 +73,7 @@ func (x *Index) measure() measures {
 		s.Workers++
 		s.Residencies += w.held
 		s.Orphans += w.orphans.blocks
-		s.Names += w.names.n
-		s.Bytes += int64(unsafe.Sizeof(*w)) + w.names.bytes() + mapBytes(w.more) + int64(len(w.position))
+		s.Bytes += int64(unsafe.Sizeof(*w)) + w.names.bytes() + w.owned.bytes() + mapBytes(w.more) + int64(len(w.position))
 		s.Bytes += mapBytes(w.extra)
 		if w.groups != nil {
 			s.Bytes += mapBytes(w.groups.held)
@@ -85,7 +83,6 @@ func (x *Index) measure() measures {
 			s.Bytes += mapBytes(w.expects.pages) + mapBytes(w.expects.all)
 		}
 		for _, m := range w.more {
-			s.Names += len(m.list)
 			s.Bytes += int64(unsafe.Sizeof(*m)) + sliceBytes(m.list) + mapBytes(m.at)
 		}
 		s.Bytes += mapBytes(w.orphans.byParent) + mapBytes(w.orphans.byBlock)
@@ -94,6 +91,15 @@ func (x *Index) measure() measures {
 		}
 	}
 	return s
+}
+
+// bytes returns the memory of the common names.
+func (c *common) bytes() int64 {
+	return c.of.bytes() + sliceBytes(c.dir) + sliceBytes(c.spare) + int64(c.many+len(c.spare))*int64(unsafe.Sizeof(leafBody{}))
+}
+
+func (o *owned) bytes() int64 {
+	return mapBytes(o.pages) + int64(len(o.pages))*int64(unsafe.Sizeof(ownedPage{}))
 }
 
 // bytes returns the memory of a table of names.

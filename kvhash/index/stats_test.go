@@ -30,14 +30,14 @@ func TestStats(t *testing.T) {
 	require.Positive(t, s.Bytes)
 	s.Bytes = 0
 	require.Equal(t, index.Measures{
-		Workers: 3, Blocks: 5, Residencies: 9, Names: 8, Runs: 3, Sets: 3, Orphans: 2, Predictions: 1,
+		Workers: 3, Blocks: 5, Residencies: 9, Runs: 3, Sets: 3, Orphans: 2, Predictions: 1,
 	}, s)
 }
 
 // TestStatsBaseline fills an index randomly and empties it: it then equals a new one, except for a chunk of each
 // structure.
 func TestStatsBaseline(t *testing.T) {
-	const chunks = 2048 * (8 + 4 + 36 + 8 + 8)
+	const chunks = 2048 * (8 + 4 + 8 + 36 + 8 + 8)
 	for seed := range uint64(sample(2, 4, 8)) {
 		h := newPast(seed)
 		x := index.NewAll(modelBlock, &pastOptions)

@@ -1230,7 +1230,7 @@ func (h *together) end() error {
 	if err := h.x.Check(); err != nil {
 		return err
 	}
-	if s := h.x.Measure(); s.Blocks+s.Names+s.Runs+s.Sets+s.Orphans+s.Predictions+s.Residencies+s.Workers != 0 {
+	if s := h.x.Measure(); s.Blocks+s.Runs+s.Sets+s.Orphans+s.Predictions+s.Residencies+s.Workers != 0 {
 		return fmt.Errorf("left: %+v", s)
 	}
 	return nil

@@ -7,6 +7,7 @@ import "unsafe"
 // The sizes that the assembly knows. This does not compile if they differ.
 const (
 	_ = uint(unsafe.Sizeof(page{})-32) + uint(32-unsafe.Sizeof(page{})) + uint(unsafe.Offsetof(page{}.groups))
+	_ = uint(unsafe.Sizeof(leaf{})-16) + uint(16-unsafe.Sizeof(leaf{})) + uint(unsafe.Offsetof(leaf{}.body)) + uint(unsafe.Sizeof(leafBody{})-4096) + uint(slotBits-30) + uint(30-slotBits)
 	_ = uint(unsafe.Sizeof(group{})-64) + uint(64-unsafe.Sizeof(group{})) + uint(unsafe.Offsetof(group{}.meta)-60)
 	_ = uint(touchLen-64) + uint(64-touchLen) + uint(nMask-7) + uint(groupLen-5) + uint(passed-1<<23) + uint(1<<23-passed)
 )
@@ -34,3 +35,14 @@ func prefetchGroups(dir *page, shift, mixer uint64, hashes *uint64, n int) (sum 
 
 //go:noescape
 func prefetchNext(dir *page, shift, mixer uint64, hashes *uint64, n int) (sum uint64)
+
+// touch prefetches the groups of up to touchLen names. The result is the sum of their addresses.
+func (c *common) touch(hashes []uint64) (sum uint64) {
+	if len(c.dir) == 0 || len(hashes) == 0 {
+		return 0
+	}
+	return prefetchCommon(&c.dir[0], uint64(c.shift), uint64(c.mixer), &hashes[0], min(len(hashes), touchLen))
+}
+
+//go:noescape
+func prefetchCommon(dir *leaf, shift, mixer uint64, hashes *uint64, n int) (sum uint64)

@@ -72,3 +72,28 @@ next:
 	JNE        next
 	MOVQ       R14, sum+40(FP)
 	RET
+
+// func prefetchCommon(dir *leaf, shift, mixer uint64, hashes *uint64, n int) (sum uint64)
+TEXT ·prefetchCommon(SB), NOSPLIT, $0-48
+	LOAD
+
+common:
+	MOVQ  (SI)(R13*8), AX
+	XORQ  R11, AX
+	MULQ  R12
+	XORQ  DX, AX
+	MOVQ  AX, R8
+	SHRQ  $1, R8
+	SHRQ  CX, R8
+	SHLQ  $4, R8
+	MOVQ  (DI)(R8*1), R9
+	SHRQ  $30, AX         // slotBits
+	ANDL  $63, AX
+	SHLQ  $6, AX
+	PREFETCHT0 (R9)(AX*1)
+	ADDQ  AX, R14
+	INCQ  R13
+	CMPQ  R13, BX
+	JNE   common
+	MOVQ  R14, sum+40(FP)
+	RET

@@ -20,3 +20,15 @@ func (t *names) touch(hashes []uint64) (sum uint64) {
 
 // touchNext does nothing here.
 func (t *names) touchNext([]uint64) uint64 { return 0 }
+
+// touch is that of names, for common names.
+func (c *common) touch(hashes []uint64) (sum uint64) {
+	if len(c.dir) == 0 {
+		return 0
+	}
+	for _, h := range hashes[:min(len(hashes), touchLen)] {
+		m := c.mix(h)
+		sum += c.dir[m>>c.shift].body[groupOf(tagOf(m))][0]
+	}
+	return sum
+}

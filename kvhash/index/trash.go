@@ -10,18 +10,18 @@ import (
 
 // This file empties workers. A worker that is cleared continues with another lane and without a block, which is one store of the
 // roster. What it held, its trash, is removed from the sets afterwards, a bounded number of runs at a time, by the call that
-// cleared it; the lock is free in between. The trash is invisible: lookups do not report its lane, and a lane is used again only
-// when no set has it.
+// cleared it; the lock is free in between. That call visits the runs of all workers until no block has the lane. The trash is invisible:
+// lookups do not report its lane, and a lane is used again only when no set has it.
 
-// trash holds the data of a cleared worker.
+// trash is what a cleared worker held.
 type trash struct {
 	lane    lane
-	names   names
-	more    map[uint64]*locations
+	held    int    // blocks that have the lane
+	next    uint32 // the slots before have not
 	expects *expects
 }
 
-// sweepAtOnce limits the work of one hold of the lock: each name costs 1, and each run that changes runCost.
+// sweepAtOnce limits the work of one hold of the lock: each run costs 1, each that changes runCost, and each block that is freed 1.
 const (
 	sweepAtOnce = 1024
 	runCost     = 16
@@ -64,7 +64,7 @@ func (x *Index) forget(w *worker) {
 	w.held = 0
 	w.pages = nil
 	w.recentSlot = 0
-	w.names = names{mixer: w.names.mixer}
+	w.names, w.owned, w.plain, w.alike = names{mixer: w.names.mixer}, owned{}, 0, 0
 	w.more, w.extra, w.expects = nil, nil, nil
 	w.grouped, w.ratio, w.mayGrow, w.paged = false, 0, false, false
 	w.groups = nil
@@ -99,7 +99,7 @@ func (x *Index) relocate(id WorkerID, w *worker, old lane) {
 
 // discard makes trash of what a worker held in a lane, which is no longer reported.
 func (x *Index) discard(l lane, w *worker) {
-	x.trash = append(x.trash, &trash{l, w.names, w.more, w.expects})
+	x.trash = append(x.trash, &trash{l, w.held, 1, w.expects})
 	x.garbage.Store(true)
 }
 
@@ -151,46 +151,37 @@ func (x *Index) goHome() {
 
 // strip removes the lane of trash from the sets, and returns the rest of the limit, which is not positive if it may not be done.
 func (x *Index) strip(t *trash, limit int) int {
-	for len(t.names.dir) > 0 {
+	s := &x.tree.slots
+	for t.held > 0 {
 		if limit <= 0 {
 			return 0
 		}
-		p := t.names.dir[0]
-		t.names.dir = t.names.dir[1<<(64-t.names.shift-p.depth):]
-		x.tree.work.acts(int(p.n))
-		eachName(p.groups, func(_ uint64, at location) bool {
-			limit -= 1 + x.stripSlot(t.lane, at.slot())
-			return true
-		})
-	}
-	for h, m := range t.more {
-		for n := len(m.list); n > 0; n-- {
-			if limit <= 0 {
-				return 0
+		if x.tree.end(t.next) == 0 { // freed since the last part
+			for range 16 {
+				if t.next++; x.tree.end(t.next) != 0 {
+					break
+				}
 			}
-			limit -= 1 + x.stripSlot(t.lane, m.list[n-1].slot())
-			m.list = m.list[:n-1]
+			limit--
+			continue
 		}
-		delete(t.more, h)
+		n := s.run(t.next)
+		next := s.firstLive(x.tree.runs.at(n).start.Load() + x.tree.state(n).length())
+		work := 1 + x.stripRun(t, n)
+		x.tree.work.acts(work)
+		limit -= work
+		t.next = next
 	}
 	e := t.expects
 	if e == nil {
 		return limit
 	}
 	for page, list := range e.pages {
-		for n := len(list); n > 0; n = len(list) {
-			if limit <= 0 {
-				e.pages[page] = list
-				return 0
-			}
-			s := &list[n-1]
-			limit -= 1 + x.stripSlot(t.lane, s.from)
-			if s.from = max(s.from+1, x.tree.end(s.from)); s.from >= s.to {
-				list = list[:n-1]
-				x.pred.spans--
-			}
-		}
+		x.pred.spans -= len(list)
 		delete(e.pages, page)
+		if limit--; limit <= 0 {
+			return 0
+		}
 	}
 	for serial, p := range e.all {
 		if limit <= 0 {
@@ -205,18 +196,18 @@ func (x *Index) strip(t *trash, limit int) int {
 	return limit
 }
 
-// stripSlot removes a lane from the run that contains a slot, unless it was removed before, and returns what that cost.
-func (x *Index) stripSlot(l lane, slot uint32) int {
+// stripRun removes the lane of trash from a run, if it has it, and returns what that cost.
+func (x *Index) stripRun(d *trash, n uint32) int {
 	t := &x.tree
-	if !t.slots.isLive(slot) {
-		return 0
-	}
-	n := t.slots.run(slot)
 	st := t.state(n)
-	if !t.sets.held(st.set(), l) {
+	if !t.sets.held(st.set(), d.lane) {
 		return 0
 	}
-	from := t.runs.at(n).start.Load()
-	t.repaint(n, from, from+st.length(), t.sets.edit(st.set(), l, 0, 1<<numPlanes-1))
+	from, set := t.runs.at(n).start.Load(), t.sets.edit(st.set(), d.lane, 0, 1<<numPlanes-1)
+	d.held -= int(st.length())
+	t.repaint(n, from, from+st.length(), set)
+	if set == 0 {
+		return runCost + int(st.length()) // names are removed
+	}
 	return runCost
 }
