@@ -109,6 +109,9 @@ func (x *Index) check(unique bool) error {
 		for slot, set := range blocks {
 			if t.sets.held(set, w.lane) {
 				holds++
+				if slot < w.low {
+					return fmt.Errorf("worker %d: slot %d is before %d", id, slot, w.low)
+				}
 			}
 			if tiers := t.sets.tiers(set, w.lane); tiers != 0 && !own[slot] {
 				count(locationAt(slot, tiers))

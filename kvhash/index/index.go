@@ -198,6 +198,7 @@ type worker struct {
 	more       map[uint64]*locations // further positions of an engine hash that has several
 	shot       *workerShot           // of a snapshot that does not have the worker yet, or nil
 	held       int                   // blocks resident or predicted
+	low        uint32                // no block is in a slot before; 0 if there is none
 	shown      atomic.Uint64         // held, as of the last event; for lookups
 	orphans    orphans
 	names      names // its own ones
@@ -236,6 +237,13 @@ func (w *worker) count(slot uint32, plane int, n uint32) {
 		w.extra = make(map[ref]uint32)
 	}
 	w.extra[ref{slot, uint8(plane)}] += n
+}
+
+// reach notes that the worker is about to have a block in a slot.
+func (w *worker) reach(slot uint32) {
+	if w.low == 0 || slot < w.low {
+		w.low = slot
+	}
 }
 
 // resident returns the number of blocks that the worker holds in a tier.

@@ -160,6 +160,7 @@ func (x *Index) locateJob(w *worker, j *job, res *Result) {
 func (x *Index) publishJob(w *worker, segs []segment, fresh []bool, plane int) {
 	for _, s := range slices.Backward(segs) {
 		if s.fresh {
+			w.reach(s.slot)
 			x.tree.fill(s.prev, s.slot, s.slot+uint32(s.n), x.tree.alone(s.prev, w.lane, plane))
 			w.held += s.n
 		} else {
@@ -256,6 +257,7 @@ func (x *Index) locate(w *worker, prev uint32, seqs, names []uint64, gone []bool
 // named it.
 func (x *Index) grant(w *worker, from, to uint32, plane int, fresh []bool) {
 	t := &x.tree
+	w.reach(from)
 	for to > from {
 		n := t.slots.run(to - 1)
 		at := max(from, t.runs.at(n).start.Load())

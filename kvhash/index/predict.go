@@ -119,6 +119,7 @@ func (x *Index) Predict(id WorkerID, hashes []uint64, from int, until time.Time)
 func (x *Index) expect(w *worker, s segment, p *prediction) {
 	t := &x.tree
 	from, to := s.slot, s.slot+uint32(s.n)
+	w.reach(from)
 	if s.fresh {
 		t.fill(s.prev, from, to, t.sets.edit(0, w.lane, 1<<planePredicted, 0))
 		w.held += s.n

@@ -497,6 +497,11 @@ func loadKind(data []byte, kind byte, o *Options, journalBytes int) (*Index, err
 	}
 	x.buildRuns(sets, parents)
 	x.loading = nil
+	for _, w := range x.workers {
+		if w != nil {
+			w.reach(1)
+		}
+	}
 	for id, w := range x.workers {
 		if w != nil {
 			x.markAll(w)

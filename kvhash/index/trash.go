@@ -10,8 +10,8 @@ import (
 
 // This file empties workers. A worker that is cleared continues with another lane and without a block, which is one store of the
 // roster. What it held, its trash, is removed from the sets afterwards, a bounded number of runs at a time, by the call that
-// cleared it; the lock is free in between. That call visits the runs of all workers until no block has the lane. The trash is invisible:
-// lookups do not report its lane, and a lane is used again only when no set has it.
+// cleared it; the lock is free in between. That call visits the runs of all workers, from the first slot that the worker used, until no block
+// has the lane. The trash is invisible: lookups do not report its lane, and a lane is used again only when no set has it.
 
 // trash is what a cleared worker held.
 type trash struct {
@@ -61,7 +61,7 @@ func (x *Index) clear(id WorkerID, w *worker) {
 
 // forget makes a worker that holds nothing as if it were new.
 func (x *Index) forget(w *worker) {
-	w.held = 0
+	w.held, w.low = 0, 0
 	w.pages = nil
 	w.recentSlot = 0
 	w.names, w.owned, w.plain, w.alike = names{mixer: w.names.mixer}, owned{}, 0, 0
@@ -99,7 +99,7 @@ func (x *Index) relocate(id WorkerID, w *worker, old lane) {
 
 // discard makes trash of what a worker held in a lane, which is no longer reported.
 func (x *Index) discard(l lane, w *worker) {
-	x.trash = append(x.trash, &trash{l, w.held, 1, w.expects})
+	x.trash = append(x.trash, &trash{l, w.held, w.low, w.expects})
 	x.garbage.Store(true)
 }
 

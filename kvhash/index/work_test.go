@@ -160,6 +160,27 @@ func TestWorkOfClear(t *testing.T) {
 	}
 }
 
+// TestWorkOfClearNew: clearing a worker with few blocks costs little, whatever others hold, so an engine that starts again and again does no
+// harm.
+func TestWorkOfClearNew(t *testing.T) {
+	x := index.NewAll(1, nil)
+	rnd := rand.New(rand.NewPCG(1, 2))
+	old, fresh := x.AddWorker(index.Key{DPRank: 0}), x.AddWorker(index.Key{DPRank: 1})
+	for range 2000 {
+		h := []uint64{rnd.Uint64()}
+		x.Add(old, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: h, LocalHashes: h})
+	}
+	for range 10 {
+		h := []uint64{rnd.Uint64(), rnd.Uint64()}
+		x.Add(fresh, &kvevent.Event{Kind: kvevent.Stored, BlockHashes: h, LocalHashes: h})
+		x.MostWork()
+		x.Clear(fresh)
+		if n := x.MostWork(); n == 0 || n > 100 {
+			t.Fatalf("%d steps to clear two blocks", n)
+		}
+	}
+}
+
 // TestWorkOfSnapshot: a snapshot holds the lock for a bounded number of changes, whatever the index holds.
 func TestWorkOfSnapshot(t *testing.T) {
 	x := index.NewAll(1, nil)
