@@ -69,8 +69,7 @@ func (n Node) Types() Types {
 func (n Node) Property(key []byte) Node {
 	sel := selector{what: property, key: key}
 	child := n.child(&sel)
-	if !child.Declared() {
-		sel.what = further
+	for sel.what = matching; sel.what <= further && !child.Declared(); sel.what++ {
 		child = n.child(&sel)
 	}
 	return child
@@ -122,6 +121,7 @@ type selector struct {
 
 const (
 	property uint8 = iota // declared by name
+	matching              // by patternProperties
 	further               // by additionalProperties
 	item
 )
@@ -136,6 +136,13 @@ func (sel *selector) in(n *node) int32 {
 		return none
 	case sel.what == item && sel.i >= 0:
 		return n.rest.prefix[sel.i]
+	case sel.what == matching:
+		for _, p := range n.rest.byName {
+			if p.name.Match(sel.key) {
+				return p.id
+			}
+		}
+		return none
 	case sel.what == further:
 		return n.rest.further
 	}

@@ -5,8 +5,11 @@ package args
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"net/url"
 	"reflect"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -42,7 +45,14 @@ type rest struct {
 	alts    [2][]int32 // anyOf and oneOf
 	prefix  []int32
 	further int32               // additionalProperties
+	byName  []byName            // patternProperties
 	strings map[string]struct{} // strings of enum and const
+}
+
+// byName is the schema of properties whose names match a regular expression.
+type byName struct {
+	name *regexp.Regexp
+	id   int32
 }
 
 // composed reports whether other schemas speak of the same value.
@@ -147,6 +157,13 @@ func (c *compiler) node(m map[string]any) (n node) {
 	}
 	if _, ok := m["additionalProperties"].(map[string]any); ok {
 		n.more().further = c.add(m["additionalProperties"])
+	}
+	if patterns, ok := m["patternProperties"].(map[string]any); ok {
+		for _, p := range slices.Sorted(maps.Keys(patterns)) {
+			if re, err := regexp.Compile(p); err == nil { // not every expression of JavaScript is one of Go
+				n.more().byName = append(n.more().byName, byName{re, c.add(patterns[p])})
+			}
+		}
 	}
 	items, further := m["prefixItems"], m["items"]
 	if _, ok := further.([]any); ok { // before draft 2020-12
