@@ -286,18 +286,35 @@ func argumentsIn(text string) (out printedArguments, ok bool) {
 // reads reports whether the family's parser reads calls of this shape.
 func (m *Model) reads(s *callShape) bool {
 	const schema = `{"type":"object","properties":{"zqa":{"type":"string"},"zqb":{"type":"array"}}}`
-	fill := strings.NewReplacer(sampleName, "zqtry", anyID, "Zqid00002", anyNumber, "0")
 	full, none := `{"zqa": "x y", "zqb": [1, {"c": null}]}`, `{}`
 	if p := s.params; p != nil {
 		full, none = p.before+"zqa"+p.sep[valueText]+"x y"+p.after+p.before+"zqb"+p.sep[valueJSON]+`[1, {"c": null}]`+p.after, ""
 	}
-	text := fill.Replace(s.first) + full
+	text := s.first + full
 	want := []string{`{"zqa":"x y","zqb":[1,{"c":null}]}`}
 	if s.more != "" {
-		text += fill.Replace(s.more) + none
+		text += s.more + none
 		want = append(want, `{}`)
 	}
-	text += fill.Replace(s.last)
+	return m.readsCalls(text+s.last, schema, want)
+}
+
+// plainText is text, and plainName a name, that each family can write.
+var (
+	plainText = regexp.MustCompile(`^[^\s<>\[\]|｜][^<>\n\[\]|｜]*$`)
+	plainName = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
+)
+
+// readsArgument reports whether the parser reads an argument that is written as a text, with its name.
+func (m *Model) readsArgument(s *callShape, name, text string) bool {
+	p := s.params
+	schema := object([]string{"properties"}, []json.RawMessage{object([]string{name}, []json.RawMessage{[]byte(`{"type":"string"}`)})})
+	return m.readsCalls(s.first+p.before+name+p.sep[valueText]+text+p.after+s.last, string(schema), []string{string(object([]string{name}, []json.RawMessage{quoteJSON(text)}))})
+}
+
+// readsCalls reports whether the parser reads calls of a tool with some arguments in a text, and nothing else.
+func (m *Model) readsCalls(text, schema string, want []string) bool {
+	text = strings.NewReplacer(sampleName, "zqtry", anyID, "Zqid00002", anyNumber, "0").Replace(text)
 	opt := &parsers.Options{Tools: []parsers.Tool{{Name: "zqtry", Schema: []byte(schema)}}, Start: parsers.StartTurn}
 	if m.grammar == nil || m.grammar.Tagged == nil {
 		opt.Start, opt.Prompt = parsers.StartUnspecified, m.printSample(shapeTools, sampleUser)

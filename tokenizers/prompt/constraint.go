@@ -36,6 +36,14 @@ type Constraint struct {
 // tokens for markers. The output for a request of the Completions API, which is not parsed, is only the text in the form
 // demanded.
 //
+// Arguments that the template prints one by one have the order of the schema. The schema holds for texts without quotes
+// too, with limits: minLength is enforced up to 32, pattern and format for what can be written as a small automaton, of
+// format date, time, date-time, uuid, email, hostname, ipv4 and uri. The first characters of a text with minLength, and a
+// text with a pattern, may not contain how the closing tag begins. Names that the schema does not declare are permitted if
+// it has additionalProperties or patternProperties, or neither these nor properties; the same name can be written twice, which
+// parsers do not read. Names and choices that the parser would not read are not permitted. Schemas in JSON are
+// written so that xgrammar enforces all that it can.
+//
 // If nothing of that is demanded and a tool is strict, the output is free except that a call, once its first marker is
 // written, is one of the tools of the request, with arguments in the form of its schema if it is strict.
 //
@@ -50,6 +58,7 @@ func (m *Model) Constraint(req *block.Request, p *Prompt) (*Constraint, error) {
 	if root.raw != nil {
 		return &Constraint{m, root, root.raw}, nil
 	}
+	root.plain()
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
@@ -93,10 +102,27 @@ type format struct {
 	Grammar  string          `json:"grammar,omitempty"`        // grammar
 	Excludes []string        `json:"excludes,omitempty"`       // any_text
 	Begin    *string         `json:"begin,omitempty"`          // tag
-	Content  *format         `json:"content,omitempty"`        // tag, optional, star
+	Content  *format         `json:"content,omitempty"`        // tag, optional, star, repeat
 	End      string          `json:"end,omitempty"`            // tag
 	Elements []format        `json:"elements,omitempty"`       // sequence, or
+	Min      *int            `json:"min,omitempty"`            // repeat
+	Max      *int            `json:"max,omitempty"`            // repeat; -1 for any number
 	raw      json.RawMessage // a structural tag of the client's
+	text     *ruledText      // what the grammar is of, if it is of a text
+	name     *automaton      // or of a name
+}
+
+// plain replaces the schemas by such that engines enforce.
+func (f *format) plain() {
+	if f.Schema != nil {
+		f.Schema = plainSchema(f.Schema)
+	}
+	if f.Content != nil {
+		f.Content.plain()
+	}
+	for i := range f.Elements {
+		f.Elements[i].plain()
+	}
 }
 
 func sequence(list ...format) format {
@@ -124,6 +150,8 @@ type demand struct {
 	req    *block.Request
 	prompt string
 	shape  *callShape
+	spent  int // work for automata
+	tried  int // arguments that the parser was given to read
 }
 
 // anyObject is the schema of tools that have none.
@@ -281,7 +309,7 @@ func vllmFormat(kind, param string, raw json.RawMessage) (*format, error) {
 		if json.Unmarshal(raw, &list) != nil || len(list) == 0 || slices.Contains(list, "") {
 			return nil, apierr.Invalid(param, "The choices are not a list of texts.")
 		}
-		out := format{Type: "or"}
+		out := format{Type: "or", Elements: make([]format, 0, len(list))}
 		for _, c := range list {
 			out.Elements = append(out.Elements, format{Type: "const_string", Value: c})
 		}

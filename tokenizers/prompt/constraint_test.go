@@ -348,7 +348,7 @@ func TestConstraintOfComposedParameters(t *testing.T) {
 		{`"properties":{"v":{"type":"string"}},"allOf":[{"properties":{"v":{"const":"a"}},"required":["v"]}]`, v + `"a"` + end},
 		{`"properties":{"v":{"type":"string"},"w":{"const":1}},"anyOf":[{"required":["v"]},{"required":["w"]}]`,
 			`(` + v + text + ` ("<parameter=w>\n" {"const":1}` + end + `)? | (` + v + text + `)? "<parameter=w>\n" {"const":1}` + end + `)`},
-		{`"oneOf":[{"properties":{"v":{"const":"a"}},"required":["v"]},{"type":"object"},{"type":"null"}]`, `(` + v + `"a"` + end + `)?`},
+		{`"oneOf":[{"properties":{"v":{"const":"a"}},"required":["v"]},{"type":"object","properties":{}},{"type":"null"}]`, `(` + v + `"a"` + end + `)?`},
 	} {
 		got, err := constraint(t, m, wire.Chat, `"tool_choice":"required","parallel_tool_calls":false,"tools":[{"type":"function","function":{"name":"put","parameters":{"type":"object",`+tt.schema+`}}}]`)
 		require.NoError(t, err, tt.schema)
@@ -360,6 +360,95 @@ func TestConstraintOfComposedParameters(t *testing.T) {
 		`"$ref":"#/$defs/gone"`: `the reference "#/$defs/gone" leads nowhere`,
 		`"anyOf":[{}` + strings.Repeat(`,{}`, 64) + `]`: "more than 64 alternatives",
 		`"anyOf":[{"$ref":"#"},{"$ref":"#"}]`:           "the schema of put cannot be read",
+	} {
+		_, err := constraint(t, m, wire.Chat, `"tool_choice":"required","tools":[{"type":"function","function":{"name":"put","parameters":{`+schema+`}}}]`)
+		require.ErrorContains(t, err, want)
+	}
+}
+
+// Texts that are written without quotes follow the schema as strings in JSON do.
+func TestConstraintOfTexts(t *testing.T) {
+	m := constrained(t, "qwen3_coder")
+	for _, tt := range []struct{ schema, yes, not string }{
+		{`{"type":"string","minLength":2}`, "ab/a\nb/<b>", "/a"},
+		{`{"type":"string","maxLength":3}`, "/abc/<b>", "abcd"},
+		{`{"type":"string","pattern":"^[a-z]+$"}`, "a/abc", "/a1"},
+		{`{"type":"string","pattern":"b"}`, "b/abc\n", "/ac"},
+		{`{"type":"string","format":"ipv4"}`, "1.2.3.4", "1.2.3"},
+		{`{"allOf":[{"type":"string","minLength":1},{"maxLength":2}]}`, "a/ab", "/abc"},
+		{`{"$ref":"#/$defs/s","maxLength":1}`, "/a", "ab"},
+		{`{"type":["string","null"],"maxLength":2}`, "a/null", "abc"},
+		{`{"anyOf":[{"type":"integer","minimum":3},{"type":"string"}]}`, "3/x/", "2/-5"}, // which the parser reads as numbers
+		{`{"type":["integer","string"]}`, "2/x", ""},
+		{`{"enum":["a","b</parameter>","c"],"maxLength":1}`, "a/c", "b"},
+	} {
+		g, grammar := callGrammar(t, m, `{"type":"object","properties":{"v":`+tt.schema+`},"required":["v"],"$defs":{"s":{"type":"string"}}}`)
+		call := func(text string) string {
+			return "<tool_call>\n<function=put>\n<parameter=v>\n" + text + "\n</parameter>\n</function>\n</tool_call>"
+		}
+		for text := range strings.SplitSeq(tt.yes, "/") {
+			require.True(t, g.accepts(call(text)), "%s: %q\n%s", tt.schema, text, grammar)
+		}
+		for text := range strings.SplitSeq(tt.not, "/") {
+			if tt.not != "" {
+				require.False(t, g.accepts(call(text)), "%s: %q", tt.schema, text)
+			}
+		}
+	}
+}
+
+// callGrammar returns the grammar of a request that requires a call of put.
+func callGrammar(t *testing.T, m *prompt.Model, schema string) (*grammarReader, string) {
+	req, err := wire.Chat.Decode([]byte(`{"model":"m","messages":[{"role":"user","content":"q"}],"tool_choice":"required","parallel_tool_calls":false,"tools":[{"type":"function","function":{"name":"put","parameters":`+schema+`}}]}`), nil)
+	require.NoError(t, err)
+	p, err := m.Render(req, noon)
+	require.NoError(t, err)
+	c, err := m.Constraint(req, p)
+	require.NoError(t, err, schema)
+	grammar, err := c.GBNF()
+	require.NoError(t, err, schema)
+	grammar = strings.NewReplacer("<[258]>", `"<tool_call>"`, "<[259]>", `"</tool_call>"`, "<[260]>", `"<think>"`, "<[261]>", `"</think>"`).Replace(grammar)
+	return readGrammar(t, grammar), grammar
+}
+
+// Arguments that are written one by one may have the names that the schema permits without declaring them, if it says so.
+func TestConstraintOfUndeclaredParameters(t *testing.T) {
+	m := constrained(t, "qwen3_coder")
+	const declared = `"properties":{"a":{"type":"integer"}}`
+	for _, tt := range []struct{ schema, yes, not string }{
+		{declared, "a=1;/;", "b=1;/a=1;b=x;"},
+		{declared + `,"additionalProperties":true`, "a=1;b=x y;/c-d=1;e=[];", "a=x;/a=1;a=2;/ =1;"},
+		{declared + `,"additionalProperties":{"type":"integer"}`, "b=1;c=2;", "b=x;"},
+		{declared + `,"additionalProperties":false,"patternProperties":{"^x_":{"type":"integer"}}`, "x_b=1;/x_=2;", "y=1;/x_b=z;"},
+		{declared + `,"additionalProperties":{"type":"null"},"patternProperties":{"^x":{"type":"integer"}}`, "x=1;y=null;", "x=null;/y=1;"},
+		{`"additionalProperties":{"type":"integer"},"minProperties":1,"maxProperties":2`, "b=1;/b=1;c=1;", "/b=1;c=1;d=1;"},
+		{``, "/b=1;c=x;", "a b=1;"},
+		{declared + `,"required":["b"]`, "a=1;b=x;/b={};", "a=1;"},
+		{declared + `,"required":["b"],"additionalProperties":{"type":"null"}`, "b=null;c=null;", "a=1;/b=1;"},
+		{`"properties":{"gt>x":{"type":"integer"},"a":{"type":"integer"}}`, "a=1;/", "gt>x=1;"},
+		{`"properties":{"a":{"type":"integer"},"b":{"type":"integer"}},"minProperties":1`, "a=1;/b=1;/a=1;b=2;", "/b=1;a=1;"},
+	} {
+		g, grammar := callGrammar(t, m, strings.Replace(`{"type":"object",`+tt.schema+`}`, ",}", "}", 1))
+		call := func(text string) string {
+			params := ""
+			for p := range strings.SplitSeq(strings.TrimSuffix(text, ";"), ";") {
+				if name, value, ok := strings.Cut(p, "="); ok {
+					params += "<parameter=" + name + ">\n" + value + "\n</parameter>\n"
+				}
+			}
+			return "<tool_call>\n<function=put>\n" + params + "</function>\n</tool_call>"
+		}
+		for text := range strings.SplitSeq(tt.yes, "/") {
+			require.True(t, g.accepts(call(text)), "%s: %q\n%s", tt.schema, text, grammar)
+		}
+		for text := range strings.SplitSeq(tt.not, "/") {
+			require.False(t, g.accepts(call(text)), "%s: %q", tt.schema, text)
+		}
+	}
+	for schema, want := range map[string]string{
+		`"properties":{"gt>x":{}},"required":["gt>x"]`:                        `the tool put requires "gt>x", which`,
+		`"properties":{"a":{}},"required":["b"],"additionalProperties":false`: `the tool put requires "b", which`,
+		`"allOf":[{"type":"string"},{"type":"integer"}]`:                      "the schema of put permits no arguments",
 	} {
 		_, err := constraint(t, m, wire.Chat, `"tool_choice":"required","tools":[{"type":"function","function":{"name":"put","parameters":{`+schema+`}}}]`)
 		require.ErrorContains(t, err, want)
@@ -398,6 +487,18 @@ func TestConstraintOfMarkersInTags(t *testing.T) {
 	got, err := constraint(t, m, wire.Chat, `"tool_choice":"required","parallel_tool_calls":false,"tools":[{"type":"function","function":{"name":"put","parameters":{"type":"object","properties":{"s":{"type":"string"}},"required":["s"]}}}]`)
 	require.NoError(t, err)
 	require.Contains(t, got, `parameter name=\"s\" string=\"true\">" until "</" (until "</")* <258> "parameter>`)
+
+	// What is not a text has an attribute of its own.
+	for schema, want := range map[string]string{
+		`{"type":["string","null"]}`:                                   `string=\"false\">" {"type":"null"} "</" <258>`,
+		`{"anyOf":[{"type":"string"},{"type":"integer","minimum":3}]}`: `string=\"false\">" {"minimum":3,"type":"integer"} "</" <258>`,
+		`{}`: `string=\"false\">" {"type":["object","array","number","boolean","null"]} "</" <258>`,
+	} {
+		got, err := constraint(t, m, wire.Chat, `"tool_choice":"required","parallel_tool_calls":false,"tools":[{"type":"function","function":{"name":"put","parameters":{"type":"object","properties":{"s":`+schema+`},"required":["s"]}}}]`)
+		require.NoError(t, err)
+		require.Contains(t, got, `string=\"true\">" until`)
+		require.Contains(t, got, want)
+	}
 }
 
 // A prompt that has ended the reasoning leaves no room for more, and one inside it requires its end.

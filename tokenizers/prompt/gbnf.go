@@ -22,7 +22,7 @@ import (
 //
 // The error is an *[apierr.Error] of class Invalid for what the notation cannot express: structural tags and grammars in
 // other notations, and keywords of schemas such as not, uniqueItems and multipleOf. Keywords that only annotate, as format does
-// with values other than date, time, date-time and uuid, have no effect.
+// with values other than date, time, date-time, uuid, email, hostname, ipv4 and uri, have no effect.
 func (c *Constraint) GBNF() (string, error) {
 	g := gbnf{names: make(map[string]string), refs: make(map[reference]string), ids: make(map[string]int), sets: make(map[string]string)}
 	if c.root.Type == "grammar" {
@@ -64,6 +64,7 @@ type gbnf struct {
 	sets   map[string]string    // expressions, by the characters
 	depth  int
 	work   int // bytes that were read and written
+	spent  int // on automata
 }
 
 // maxGBNFWork bounds the bytes of schemas that are read, each part again for its members, and of the grammar. The tools of
@@ -144,6 +145,10 @@ func (g *gbnf) format(f *format) (string, error) {
 		return g.jsonSchema(f.Schema)
 	case f.Type == "regex":
 		return g.regex(f.Pattern, false)
+	case f.text != nil:
+		return g.ruled(f.text)
+	case f.name != nil:
+		return g.automaton(f.name), g.spend(0)
 	case f.Type == "grammar":
 		return g.embed(f.Grammar)
 	case f.Type == "sequence":
@@ -154,6 +159,12 @@ func (g *gbnf) format(f *format) (string, error) {
 	case f.Type == "optional", f.Type == "star":
 		out, err := g.format(f.Content)
 		return g.rule(out) + map[string]string{"optional": "?", "star": "*"}[f.Type], err
+	case f.Type == "repeat":
+		out, err := g.format(f.Content)
+		if *f.Max < 0 || *f.Max > maxRepeat {
+			return g.rule(out) + fmt.Sprintf("{%d,}", min(*f.Min, maxRepeat)), err
+		}
+		return g.rule(out) + fmt.Sprintf("{%d,%d}", *f.Min, *f.Max), err
 	}
 	return "", inexpressible("%s", f.Type)
 }

@@ -408,13 +408,23 @@ func (g *gbnf) typed(kind string, s map[string]json.RawMessage) (string, error) 
 	return "", unforced("", fmt.Sprintf("the type %q in a schema is not known", kind))
 }
 
-// formats are the values of format that are enforced.
+// formats are the values of format that are enforced. Each permits a part of what its format does.
 var formats = map[string]string{
-	"date":      `[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])`,
-	"time":      `([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])`,
-	"date-time": `[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])`,
-	"uuid":      `[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`,
+	"date":      fullDate,
+	"time":      fullTime,
+	"date-time": fullDate + "T" + fullTime,
+	"uuid":      `[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}`,
+	"email":     `[A-Za-z0-9_+-]+(\.[A-Za-z0-9_+-]+)*@` + hostName,
+	"hostname":  hostName,
+	"ipv4":      `((25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])\.){3}(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])`,
+	"uri":       `[A-Za-z][A-Za-z0-9+.-]*:(//)?([A-Za-z0-9._~!$&'()*+,;=:@/?#-]|%[0-9A-Fa-f]{2})+`,
 }
+
+const (
+	fullDate = `([0-9]{4}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))|([0-9]{2}(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)-02-29)`
+	fullTime = `([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])`
+	hostName = `[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*`
+)
 
 // stringType writes strings.
 func (g *gbnf) stringType(s map[string]json.RawMessage) (string, error) {
@@ -430,7 +440,7 @@ func (g *gbnf) stringType(s map[string]json.RawMessage) (string, error) {
 	json.Unmarshal(s["pattern"], &pattern)
 	json.Unmarshal(s["format"], &format)
 	if pattern == "" && formats[format] != "" {
-		pattern = "^" + formats[format] + "$"
+		pattern = "^(" + formats[format] + ")$"
 	}
 	switch {
 	case pattern != "" && (least > 0 || most >= 0):

@@ -7,7 +7,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"regexp/syntax"
 	"slices"
+	"strings"
+	"unicode/utf8"
 )
 
 // This file writes the format of arguments that a template prints one by one. What a schema permits is read as the parsers
@@ -19,57 +22,31 @@ const (
 	valueJSON
 )
 
-// maxDeclared is the number of alternatives that the schema of a tool may have.
-const maxDeclared = 64
+// maxName is the number of characters that the name of an argument can have if the schema does not declare it.
+const maxName = 64
 
-// declared is the parameters of an object, in the order of its schema.
-type declared struct {
-	names    []string
-	values   []json.RawMessage // schemas
-	required []string
-}
-
-// with returns the parameters of values for which both schemas hold.
-func (p declared) with(other declared) declared {
-	out := declared{slices.Clone(p.names), slices.Clone(p.values), slices.Concat(p.required, other.required)}
-	for i, name := range other.names {
-		at := slices.Index(out.names, name)
-		switch {
-		case at < 0:
-			out.names, out.values = append(out.names, name), append(out.values, other.values[i])
-		case !bytes.Equal(out.values[at], other.values[i]):
-			out.values[at] = slices.Concat([]byte(`{"allOf":[`), out.values[at], []byte(","), other.values[i], []byte("]}"))
-		}
-	}
-	return out
-}
+// maxNames is the number of properties up to which a schema that requires one of them, whichever, is enforced.
+const maxNames = 16
 
 // parameters returns the format of arguments that are written one by one, in the order of the schema: strings as they
-// are, and other values as JSON.
+// are, and other values as JSON. Those that the schema does not declare come last.
 func (d *demand) parameters(schema json.RawMessage, tool string) ([]format, error) {
 	g := gbnf{schema: schema, parts: make(map[string]part)} // for references
-	objects, err := g.declare(schema)
+	objects, err := g.merged(schema)
 	if err != nil {
 		return nil, unforced("tools", fmt.Sprintf("the schema of %s cannot be read: %v", tool, err))
 	}
 	var list []format
+	var why error
 	empty := false
 	for _, o := range objects {
-		var params []format
-		for i, name := range o.names {
-			if param := d.parameter(&g, name, o.values[i]); slices.Contains(o.required, name) {
-				params = append(params, param...)
-			} else {
-				params = append(params, optional(param...))
-			}
+		if !slices.Contains(o.types(), "object") {
+			continue
 		}
-		for _, name := range o.required {
-			if !slices.Contains(o.names, name) {
-				return nil, unforced("tools", fmt.Sprintf("the tool %s requires %q, which its schema does not declare", tool, name))
-			}
-		}
-		if len(objects) == 1 {
-			return params, nil
+		params, err := d.object(&g, o)
+		if err != nil {
+			why = unforced("tools", fmt.Sprintf("the tool %s %v", tool, err))
+			continue
 		}
 		if len(params) == 0 {
 			empty = true
@@ -78,43 +55,218 @@ func (d *demand) parameters(schema json.RawMessage, tool string) ([]format, erro
 		list = append(list, sequence(params...))
 	}
 	switch {
+	case len(list) == 0 && !empty && why == nil:
+		return nil, unforced("tools", fmt.Sprintf("the schema of %s permits no arguments", tool))
+	case len(list) == 0 && !empty:
+		return nil, why
 	case len(list) == 0:
 		return nil, nil
 	case empty:
 		return []format{optional(anyOf(list...))}, nil
+	case len(list) == 1 && list[0].Type == "sequence":
+		return list[0].Elements, nil
 	}
 	return []format{anyOf(list...)}, nil
 }
 
-// parameter returns the format of one argument.
-func (d *demand) parameter(g *gbnf, name string, schema json.RawMessage) []format {
-	shape, form := d.shape.params, g.form(schema)
+// object returns the format of the parameters of one alternative of a schema. The error continues "the tool x".
+func (d *demand) object(g *gbnf, o keywords) ([]format, error) {
+	names, values, err := members(o["properties"])
+	if err != nil {
+		return nil, fmt.Errorf("has properties that cannot be read: %w", err)
+	}
+	var required []string
+	json.Unmarshal(o["required"], &required)
+	known, needed := make(map[string]bool), make(map[string]bool)
+	for _, name := range names {
+		known[name] = true
+	}
+	for _, name := range required {
+		if needed[name] = true; !known[name] {
+			known[name] = true
+			names, values = append(names, name), append(values, o.undeclared(name))
+		}
+	}
+	var params []format
+	var choices [][]format // that can be left out
+	count := 0             // of those that cannot
+	for i, name := range names {
+		var param []format
+		if d.reads(name, "x") {
+			param = d.parameter(g, []format{{Type: "const_string", Value: name}}, name, values[i])
+		}
+		switch {
+		case needed[name] && param == nil:
+			return nil, fmt.Errorf("requires %q, which its schema does not permit or its calls cannot hold", name)
+		case needed[name]:
+			params = append(params, param...)
+			count++
+		case param != nil:
+			params = append(params, optional(param...))
+			choices = append(choices, param)
+		}
+	}
+	least, most := 0, -1
+	if raw, ok := o["minProperties"]; ok {
+		least = max(0, min(int(numeric(raw)), maxLeast)-count)
+	}
+	if raw, ok := o["maxProperties"]; ok {
+		most = max(0, int(numeric(raw))-count)
+		least = min(least, most)
+	}
+	var others []format
+	for _, part := range d.others(o, names) {
+		if param := d.parameter(g, part.name, "", part.schema); param != nil {
+			others = append(others, sequence(param...))
+		}
+	}
+	var rest []format
+	switch {
+	case len(others) == 0:
+	case len(choices) > 0 || least == 0 && most < 0:
+		more := anyOf(others...)
+		rest = []format{{Type: "star", Content: &more}}
+	case most != 0:
+		more := anyOf(others...)
+		rest = []format{{Type: "repeat", Content: &more, Min: &least, Max: &most}}
+	}
+	if least == 1 && count == 0 && len(choices) > 0 && len(choices) <= maxNames { // one of them comes first
+		var list []format
+		for i := range choices {
+			one := slices.Clone(choices[i])
+			for _, next := range choices[i+1:] {
+				one = append(one, optional(next...))
+			}
+			list = append(list, sequence(append(one, rest...)...))
+		}
+		if len(others) > 0 {
+			list = append(list, sequence(append([]format{anyOf(others...)}, rest...)...))
+		}
+		return []format{anyOf(list...)}, nil
+	}
+	return append(params, rest...), nil
+}
+
+// undeclared returns the schema of a property that is not in properties.
+func (k keywords) undeclared(name string) json.RawMessage {
+	var all []json.RawMessage
+	patterns, values, _ := members(k["patternProperties"])
+	for i, p := range patterns {
+		if re, err := parseRegex(p); err == nil && matches(re, name) {
+			all = append(all, values[i])
+		}
+	}
+	switch {
+	case len(all) == 0 && k["additionalProperties"] != nil:
+		return k["additionalProperties"]
+	case len(all) == 0:
+		return json.RawMessage("true")
+	case len(all) == 1:
+		return all[0]
+	}
+	return slices.Concat([]byte(`{"allOf":`), marshal(all), []byte("}"))
+}
+
+// An otherName is the format of names that a schema permits without declaring them.
+type otherName struct {
+	name   []format
+	schema json.RawMessage
+}
+
+// nameChars are names that the tags of all families can hold.
+const nameChars = "^[^\\x00-\\x20\\x7f-\\xa0\"'`<>=&|｜/\\\\\\[\\]{}(),;:]+$"
+
+// others returns the names that a schema permits besides the given ones. As in xgrammar, other names are permitted only if
+// the schema says so, or declares none at all.
+func (d *demand) others(o keywords, names []string) (list []otherName) {
+	whole, _ := parseRegex(nameChars)
+	machines := []machine{newFinder(whole), complement{newOneOf(names)}}
+	add := func(schema json.RawMessage, more ...machine) {
+		a, ok := product(&d.spent, func(states, wide int) bool { return states+(wideCost-1)*wide > maxTextCost }, append(slices.Clone(machines), more...)...)
+		if !ok || a == nil {
+			return
+		}
+		list = append(list, otherName{[]format{{Type: "grammar", Grammar: a.ebnf(fmt.Sprintf("[max_chars=%d]", maxName)), name: a}}, schema})
+	}
+	patterns, values, _ := members(o["patternProperties"])
+	var found []machine
+	for _, p := range patterns {
+		re, err := parseRegex(p)
+		if err != nil {
+			return nil
+		}
+		m := newFinder(re)
+		if m == nil {
+			return nil
+		}
+		found = append(found, m)
+	}
+	for i := range patterns { // names that match several are left out
+		more := []machine{found[i]}
+		for j, m := range found {
+			if j != i {
+				more = append(more, complement{m})
+			}
+		}
+		add(values[i], more...)
+	}
+	further := o["additionalProperties"]
+	if further == nil && o["properties"] == nil && len(patterns) == 0 && o["enum"] == nil {
+		further = json.RawMessage("true")
+	}
+	if text := string(bytes.TrimSpace(further)); text != "" && text != "false" {
+		var more []machine
+		for _, m := range found {
+			more = append(more, complement{m})
+		}
+		add(further, more...)
+	}
+	return list
+}
+
+// parameter returns the format of one argument whose name has a format, or nil if there is no value that it can have. key
+// is the name if it is known.
+func (d *demand) parameter(g *gbnf, name []format, key string, schema json.RawMessage) []format {
+	shape := d.shape.params
+	form := d.form(g, schema)
 	write := func(kind int, value ...format) format {
-		return sequence(slices.Concat(d.lits(shape.before+name+shape.sep[kind]), value)...)
+		if key != "" {
+			return sequence(slices.Concat(d.lits(shape.before+key+shape.sep[kind]), value)...)
+		}
+		return sequence(slices.Concat(d.lits(shape.before), name, d.lits(shape.sep[kind]), value)...)
 	}
 	after := d.lits(shape.after)
 	var list []format
-	switch {
-	case form.free:
-		list = append(list, write(valueText, d.until(shape.after)...))
-	case len(form.texts) > 0:
+	for _, rule := range form.texts {
+		if value := d.text(rule); value != nil {
+			list = append(list, write(valueText, value...))
+		}
+	}
+	if len(form.choices) > 0 {
 		var texts []format
-		for _, text := range form.texts {
-			if text != "" {
+		empty := false
+		for _, text := range form.choices {
+			switch {
+			case text == "":
+				empty = true
+			case d.reads("x", text):
 				texts = append(texts, format{Type: "const_string", Value: text})
 			}
 		}
-		value := after
 		switch {
-		case len(texts) == len(form.texts):
-			value = slices.Concat([]format{anyOf(texts...)}, after)
+		case len(texts) > 0 && empty:
+			list = append(list, write(valueText, slices.Concat([]format{optional(anyOf(texts...))}, after)...))
 		case len(texts) > 0:
-			value = slices.Concat([]format{optional(anyOf(texts...))}, after)
+			list = append(list, write(valueText, slices.Concat([]format{anyOf(texts...)}, after)...))
+		case empty:
+			list = append(list, write(valueText, after...))
 		}
-		list = append(list, write(valueText, value...))
 	}
 	for _, s := range form.json {
 		list = append(list, write(valueJSON, slices.Concat([]format{{Type: "json_schema", Schema: alone(s, g.schema)}}, after)...))
+	}
+	if len(list) == 0 {
+		return nil
 	}
 	out := anyOf(list...)
 	if out.Type == "sequence" {
@@ -123,149 +275,191 @@ func (d *demand) parameter(g *gbnf, name string, schema json.RawMessage) []forma
 	return []format{out}
 }
 
-// declare returns the parameters that a schema declares: one set or, if the schema has alternatives, several.
-func (g *gbnf) declare(schema json.RawMessage) ([]declared, error) {
-	if text := string(bytes.TrimSpace(schema)); text == "true" {
-		return []declared{{}}, nil
+// maxTried is the number of arguments that the parser is given to read.
+const maxTried = 1000
+
+// reads reports whether the parser reads an argument that is written as a text, with its name.
+func (d *demand) reads(name, text string) bool {
+	if plainName.MatchString(name) && plainText.MatchString(text) && strings.TrimSpace(text) == text {
+		return true
 	}
-	if g.depth++; g.depth > maxGBNFDepth {
-		return nil, fmt.Errorf("it is nested too deep, or refers to itself")
+	d.tried++
+	return d.tried <= maxTried && d.model.readsArgument(d.shape, name, text)
+}
+
+// text returns the format of a text that follows a rule, and what comes after it, or nil if there is no such text.
+func (d *demand) text(rule textRule) []format {
+	end := d.shape.params.after
+	if rule.free() {
+		return d.until(end)
 	}
-	defer func() { g.depth-- }()
-	if g.work += len(schema); g.work > maxGBNFWork {
-		return nil, fmt.Errorf("it is too large")
-	}
-	var s struct {
-		Type                any
-		Ref                 string `json:"$ref"`
-		Properties          json.RawMessage
-		Required            []string
-		AllOf, AnyOf, OneOf []json.RawMessage
-	}
-	if err := json.Unmarshal(schema, &s); err != nil {
-		return nil, err
-	}
-	if t, ok := s.Type.(string); ok && t != "object" && g.depth > 1 {
-		return nil, nil // an alternative without parameters
-	}
-	own := declared{required: s.Required}
-	var err error
-	if own.names, own.values, err = members(s.Properties); err != nil {
-		return nil, fmt.Errorf("properties: %w", err)
-	}
-	all := [][]json.RawMessage{s.AnyOf, s.OneOf}
-	for _, part := range s.AllOf {
-		all = append(all, []json.RawMessage{part})
-	}
-	if s.Ref != "" {
-		target := g.lookup(s.Ref)
-		if target == nil {
-			return nil, fmt.Errorf("the reference %q leads nowhere", s.Ref)
-		}
-		all = append(all, []json.RawMessage{target})
-	}
-	list := []declared{own}
-	for _, parts := range all {
-		if len(parts) == 0 {
+	list := d.lits(end)
+	t := &ruledText{rule: rule}
+	for i, f := range list { // texts end at a marker or, if there is none, at the whole end
+		switch {
+		case f.Type == "token":
+			marker, _ := d.model.tok.Token(*f.Token)
+			t.words = []string{marker}
+		case i == 0:
+			t.words = []string{f.Value}
+			continue
+		default:
 			continue
 		}
-		var next []declared
-		for _, part := range parts {
-			more, err := g.declare(part)
-			if err != nil {
-				return nil, err
-			}
-			for _, a := range list {
-				for _, b := range more {
-					next = append(next, a.with(b))
-				}
-			}
-			if len(next) > maxDeclared {
-				return nil, fmt.Errorf("it has more than %d alternatives", maxDeclared)
-			}
-		}
-		list = next
+		break
 	}
-	return list, nil
+	grammar, ok := t.ebnf(&d.spent)
+	if !ok {
+		return nil
+	}
+	return append([]format{{Type: "grammar", Grammar: grammar, text: t}}, list...)
 }
 
 // valueForm specifies the written form of the values of a schema. Values that may be any text are written like texts, as the parser
 // reads them.
 type valueForm struct {
-	free  bool              // as any text
-	texts []string          // or as one of these
-	json  []json.RawMessage // or as JSON with one of these schemas
+	texts   []textRule        // as a text that follows one of the rules
+	choices []string          // or as one of these texts
+	json    []json.RawMessage // or as JSON with one of these schemas
 }
 
+// What the parsers read as a number or a boolean where it is permitted besides a text.
+const (
+	numberText  = `^[ \t\r\n]*-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?[ \t\r\n]*$`
+	booleanText = `^[ \t\r\n]*(true|True|false|False)[ \t\r\n]*$`
+)
+
 // form returns the written form of the values of a schema.
-func (g *gbnf) form(schema json.RawMessage) valueForm {
-	var s struct {
-		Type                any
-		Enum                []json.RawMessage
-		Const               json.RawMessage
-		Ref                 string `json:"$ref"`
-		AllOf, AnyOf, OneOf []json.RawMessage
+func (d *demand) form(g *gbnf, schema json.RawMessage) valueForm {
+	alternatives, err := g.merged(schema)
+	if err != nil {
+		return valueForm{texts: []textRule{anyText}}
 	}
-	free, whole := valueForm{free: true}, valueForm{json: []json.RawMessage{schema}}
-	g.work += len(schema)
-	if g.depth++; g.depth > maxGBNFDepth || g.work > maxGBNFWork || json.Unmarshal(schema, &s) != nil {
-		g.depth--
-		return free
+	var out valueForm
+	var not []string // texts that would be read as values that no alternative permits
+	plain := make(map[string]bool)
+	type other struct {
+		schema keywords
+		types  []string
+		plain  bool
 	}
-	defer func() { g.depth-- }()
-	if s.Const != nil {
-		s.Enum = []json.RawMessage{s.Const}
+	var others []other
+	for _, k := range alternatives {
+		types := k.types()
+		rule := k.textRule()
+		if raw, ok := k["enum"]; ok {
+			permits := rule.reader()
+			var rest []json.RawMessage
+			for _, v := range listOf(raw) {
+				var text string
+				switch kind := kindOf(v); {
+				case kind == "string" && json.Unmarshal(v, &text) == nil:
+					if slices.Contains(types, kind) && permits(text) {
+						out.choices = append(out.choices, text)
+					}
+				case slices.Contains(types, kind), kind == "integer" && slices.Contains(types, "number"), kind == "number" && slices.Contains(types, "integer"):
+					rest = append(rest, v)
+				}
+			}
+			if len(rest) > 0 {
+				var kinds []string
+				for _, v := range rest {
+					kinds = append(kinds, kindOf(v))
+				}
+				others = append(others, other{keywords{"enum": marshal(rest)}, kinds, false})
+			}
+			continue
+		}
+		if slices.Contains(types, "string") {
+			out.texts = append(out.texts, rule)
+			types = slices.DeleteFunc(slices.Clone(types), func(t string) bool { return t == "string" })
+		}
+		if len(types) > 0 {
+			o := other{k.of(types), types, !slices.ContainsFunc(asserting, func(name string) bool {
+				return k[name] != nil && name != "minLength" && name != "maxLength" && name != "pattern"
+			})}
+			if o.plain {
+				for _, t := range types {
+					plain[t] = true
+				}
+			}
+			others = append(others, o)
+		}
 	}
-	if len(s.Enum) > 0 {
-		out, others := valueForm{}, [][]byte(nil)
-		for _, v := range s.Enum {
-			var text string
-			if v[0] == '"' && json.Unmarshal(v, &text) == nil {
-				out.texts = append(out.texts, text)
-			} else {
-				others = append(others, v)
+	if len(out.texts) == 0 && len(out.choices) == 0 {
+		if len(alternatives) == 0 {
+			return valueForm{}
+		}
+		return valueForm{json: []json.RawMessage{schema}}
+	}
+	free := slices.ContainsFunc(out.texts, textRule.free)
+	if free {
+		out.texts, out.choices = []textRule{anyText}, nil
+	}
+	typed := d.shape.params.sep[valueText] != d.shape.params.sep[valueJSON]
+	for _, o := range others {
+		if !typed && !o.plain {
+			for _, t := range o.types {
+				switch {
+				case (t == "number" || t == "integer") && !plain["number"] && !plain["integer"]:
+					not = append(not, numberText)
+				case t == "boolean" && !plain["boolean"]:
+					not = append(not, booleanText)
+				}
 			}
 		}
-		if len(out.texts) == 0 {
-			return whole
-		}
-		if len(others) > 0 {
-			out.json = []json.RawMessage{slices.Concat([]byte(`{"enum":[`), bytes.Join(others, []byte(",")), []byte("]}"))}
-		}
-		return out
-	}
-	switch t := s.Type.(type) {
-	case string:
-		if t != "string" {
-			return whole
-		}
-	case []any:
-		if !slices.Contains(t, any("string")) {
-			return whole
+		if typed || !free || !o.plain {
+			out.json = append(out.json, o.schema.schema())
 		}
 	}
-	all := [][]json.RawMessage{s.AnyOf, s.OneOf}
-	for _, part := range s.AllOf {
-		all = append(all, []json.RawMessage{part})
+	slices.Sort(not)
+	not = slices.Compact(not)
+	for i := range out.texts {
+		out.texts[i].not = strings.Join(not, "|")
 	}
-	if target := g.lookup(s.Ref); s.Ref != "" && target != nil {
-		all = append(all, []json.RawMessage{target})
+	return out
+}
+
+// textRule returns what the keywords demand of a text.
+func (k keywords) textRule() textRule {
+	r := anyText
+	r.least = int(max(0, min(numeric(k["minLength"]), 1<<30)))
+	if raw, ok := k["maxLength"]; ok {
+		r.most = int(max(0, min(numeric(raw), 1<<30)))
 	}
-	for _, parts := range all {
-		var out valueForm
-		for _, part := range parts {
-			f := g.form(part)
-			out = valueForm{out.free || f.free, append(out.texts, f.texts...), append(out.json, f.json...)}
+	r.patterns = patternsIn(k["pattern"])
+	var format string
+	json.Unmarshal(k["format"], &format)
+	if formats[format] != "" {
+		r.patterns = append(r.patterns, "^("+formats[format]+")$")
+	}
+	return r
+}
+
+// reader returns a function that reports whether a text follows the rule.
+func (r textRule) reader() func(text string) bool {
+	machines, _, least, most := r.machines()
+	return func(text string) bool {
+		n := utf8.RuneCountInString(text)
+		return n >= least && (most < 0 || n <= most) && !slices.ContainsFunc(machines, func(m machine) bool { return !reads(m, text) })
+	}
+}
+
+// reads reports whether an automaton accepts a text.
+func reads(m machine, text string) bool {
+	at := m.start()
+	for _, c := range text {
+		if at = m.step(at, c); at < 0 {
+			return false
 		}
-		switch {
-		case out.free || len(parts) == 0:
-		case len(out.texts) == 0:
-			return whole
-		default:
-			return out
-		}
 	}
-	return free
+	return m.accepts(at)
+}
+
+// matches reports whether a regular expression finds something in a text.
+func matches(re *syntax.Regexp, text string) bool {
+	m := newFinder(re)
+	return m != nil && reads(m, text)
 }
 
 // members returns the members of a JSON object in their order.
@@ -332,9 +526,12 @@ func alone(part, schema json.RawMessage) json.RawMessage {
 // object returns a JSON object.
 func object(names []string, values []json.RawMessage) json.RawMessage {
 	var out bytes.Buffer
+	out.WriteByte('{')
 	for i, name := range names {
+		if i > 0 {
+			out.WriteByte(',')
+		}
 		key, _ := json.Marshal(name)
-		out.WriteByte("{,"[min(i, 1)])
 		fmt.Fprintf(&out, "%s:%s", key, values[i])
 	}
 	out.WriteByte('}')
