@@ -14,8 +14,8 @@ import (
 //
 // Blocks are found by their common names in a hash table of leaves, so that no change takes longer than a leaf: the first bits of a mixed hash
 // select the leaf in a directory, which has a leaf several times in a row if fewer bits select it, and the last bits of the tag a group of
-// eight entries, which is a cache line. An entry is the tag, the first 34 bits of the mixed hash, and a slot; the name is compared with that
-// of the slot. If a group is full, the next one of the leaf has the entry, so a search ends at a group that is not full. A leaf that is
+// eight entries, which is a cache line. An entry is the tag, the first 34 bits of the mixed hash, and a slot; the name is compared with the
+// slot's. If a group is full, the next one of the leaf has the entry, so a search ends at a group that is not full. A leaf that is
 // three quarters full is split by one more bit. Only the copying of the directory takes longer with more names: 16 bytes for
 // about 300 of them.
 type common struct {
@@ -128,7 +128,7 @@ func (c *common) call(slot uint32, names []uint64) {
 	}
 }
 
-// place makes h the common name of the block in a slot, which has none, and reports whether it did: h may be that of another block. The
+// place makes h the common name of the block in a slot, which has none, and reports whether it did: another block may have the name h. The
 // name 0 cannot be common.
 func (c *common) place(h uint64, slot uint32) bool {
 	if !c.enter(h, slot) {

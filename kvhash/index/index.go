@@ -21,7 +21,7 @@ import (
 // explain.go and stats.go make reports. shot.go, snapshot.go and journal.go copy the state to another index; wire.go has the
 // encoding of both, and hooks.go exports them to package replica. The tree is in runs.go, its blocks in slots.go, their
 // residents in sets.go, and the first blocks of runs in heads.go. The names of blocks, that is the engines' hashes of them, are
-// in naming.go, those that workers share in common.go, and those of one worker in names.go. Data that
+// in naming.go: common.go has the names that workers share, and names.go the other names of one worker. Data that
 // lookups read is atomic; everything else is guarded by Index.mu, which no lookup locks.
 
 // Key identifies a worker.

@@ -8,8 +8,7 @@ import (
 	"github.com/weft-go/weft/kvhash/kvevent"
 )
 
-// This file maps engine hashes, the names that workers have for blocks, to slots. The names of a worker are those of common and those
-// of its own:
+// This file maps engine hashes, the names that workers have for blocks, to slots. A worker uses common names and names of its own:
 //
 //   - a worker has a block under the common name, in the tiers of the block's set, unless it owns the slot;
 //   - for a slot that it owns, all its names are in worker.names and worker.more, also the common one, each with its tiers.
@@ -292,13 +291,13 @@ func (x *Index) nameOwn(w *worker, hashes []uint64, slot uint32, plane int, fres
 	c := &x.tree.slots.common
 	for i, h := range hashes {
 		at := slot + uint32(i)
-		common := c.at(at)
-		if w.plain == 0 && common != h && w.names.placeNew(h, locationAt(at, 1<<plane)) {
+		// Usually the worker has neither the block under its common name nor another one under this name.
+		if common := c.at(at); common != h && (w.plain == 0 || c.find(h) == 0 && (w.owned.has(at) || x.tiers(w, at) == 0)) {
 			if common != 0 {
 				w.differ(1)
 			}
 			w.owned.add(at)
-			fresh[i] = true
+			fresh[i] = w.name(h, at, plane)
 		} else {
 			fresh[i] = x.name(w, h, at, plane)
 		}
@@ -383,7 +382,7 @@ func (x *Index) touch(w *worker, hashes []uint64) {
 	}
 }
 
-// eachName calls f for each location of each name of a worker, those of one name in order.
+// eachName calls f for each location of each name of a worker, in order for each name.
 func (x *Index) eachName(w *worker, f func(uint64, location)) {
 	for h, p := range w.names.all {
 		f(h, p)

@@ -13,7 +13,7 @@ import (
 // This file copies the index as it is at one moment, for snapshots, while updates continue. Updates and streams stop at that moment for
 // O(workers); then everything is copied in small steps. An update that comes first copies what it is about to
 // change: a chunk of a slab, a page of names, the rest of a worker, the position of a stream. So a snapshot needs the
-// memory of the blocks again, and for one worker at a time that of its own names.
+// memory of the blocks again, and of the own names of one worker at a time.
 
 // shot is a snapshot that is being taken.
 type shot struct {

@@ -21,7 +21,7 @@ func (t *names) touch(hashes []uint64) (sum uint64) {
 // touchNext does nothing here.
 func (t *names) touchNext([]uint64) uint64 { return 0 }
 
-// touch is that of names, for common names.
+// touch loads the groups of up to touchLen common names, for the same reason.
 func (c *common) touch(hashes []uint64) (sum uint64) {
 	if len(c.dir) == 0 {
 		return 0

@@ -19,14 +19,14 @@ import (
 // maxAlternatives is the number of alternatives that a schema may have.
 const maxAlternatives = 64
 
-// keywords are those of a schema without references to and combinations of other schemas. const is written as enum.
+// keywords has the keywords of a schema without references to and combinations of other schemas. const is written as enum.
 type keywords map[string]json.RawMessage
 
 // joining are the keywords that name other schemas for the same value.
 var joining = []string{"$ref", "allOf", "anyOf", "oneOf"}
 
 // merged returns the alternatives of a schema: a value that one of them permits is permitted by the schema. The
-// alternatives of oneOf are treated as those of anyOf.
+// alternatives of oneOf are treated like the ones of anyOf.
 func (g *gbnf) merged(schema json.RawMessage) ([]keywords, error) {
 	switch text := string(bytes.TrimSpace(schema)); text {
 	case "", "true":
