@@ -27,8 +27,8 @@ type Result struct {
 // For lookups, the blocks of a Stored event appear in one step, together with pending blocks that follow them; pending
 // blocks whose predecessors the worker already has may appear earlier, one sequence after another. If the worker
 // already has blocks in another tier, their tiers change run by run. The blocks of a Removed event disappear one after
-// another, neighbors together; a Cleared event is one step. O(tokens) for Stored, O(blocks) for Removed, O(blocks of
-// runs of all workers) for Cleared, in parts between which other updates continue, except if it names a tier. Add allocates only for
+// another, neighbors together; a Cleared event is one step. O(tokens) for Stored, O(blocks) for Removed, O(runs of
+// all workers) for Cleared, in parts between which other updates continue, except if it names a tier. Add allocates only for
 // pending blocks and to let tables grow or shrink; memory that a removal releases may be allocated again.
 func (x *Index) Add(id WorkerID, ev *kvevent.Event) Result {
 	x.lock()

@@ -315,7 +315,7 @@ func (g *bucket) take(j int) bool {
 	return n == groupWords
 }
 
-// passed returns the index of an entry in group i that belongs in group hole or one before it, -1 if there is none.
+// passed returns the index of an entry in group i that belongs in group hole or one before it, or -1.
 func (g *bucket) passed(i, hole int) int {
 	for j, e := range g {
 		if e != 0 && (i-groupOf(e))&(leafGroups-1) >= (i-hole)&(leafGroups-1) {

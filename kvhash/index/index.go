@@ -198,7 +198,7 @@ type worker struct {
 	more       map[uint64]*locations // further positions of an engine hash that has several
 	shot       *workerShot           // of a snapshot that does not have the worker yet, or nil
 	held       int                   // blocks resident or predicted
-	low        uint32                // no block is in a slot before; 0 if there is none
+	low        uint32                // its blocks are in slots from this one on; 0 if it has no block
 	shown      atomic.Uint64         // held, as of the last event; for lookups
 	orphans    orphans
 	names      names // its own ones

@@ -3,8 +3,6 @@
 package index
 
 import (
-	"math/bits"
-
 	"github.com/weft-go/weft/kvhash/kvevent"
 )
 
@@ -149,7 +147,8 @@ func (t *names) add(h uint64, p location) { t.enter(t.mix(h), h, p) }
 // enter is add for a hash whose mixed hash is m.
 func (t *names) enter(m, h uint64, p location) {
 	if len(t.dir) == 0 {
-		t.reserve(1)
+		t.dir, t.shift = make([]page, 1), 64
+		t.set(0, 1, page{groups: make([]group, pageFor(1))})
 	}
 	t.save(m)
 	i := t.first(int(m >> t.shift))
@@ -399,18 +398,6 @@ func (t *names) halve() {
 		}
 	}
 	t.dir = dir
-}
-
-// reserve makes room for n hashes if the table is empty.
-func (t *names) reserve(n int) {
-	if t.n > 0 {
-		return
-	}
-	depth := bits.Len(uint(max(n-1, 0)) / (pageLen * groupLen * 3 / 4))
-	t.dir, t.shift, t.room, t.deep = make([]page, 1<<depth), uint8(64-depth), 0, 0
-	for i := range t.dir {
-		t.set(i, 1, page{make([]group, pageFor(n>>depth)), 0, uint8(depth)})
-	}
 }
 
 // all ranges over the hashes and their locations, in no particular order. The table must not change meanwhile.

@@ -497,13 +497,9 @@ func loadKind(data []byte, kind byte, o *Options, journalBytes int) (*Index, err
 	}
 	x.buildRuns(sets, parents)
 	x.loading = nil
-	for _, w := range x.workers {
-		if w != nil {
-			w.reach(1)
-		}
-	}
 	for id, w := range x.workers {
 		if w != nil {
+			w.reach(1)
 			x.markAll(w)
 			x.showNeed(w)
 			x.publish(WorkerID(id), w)

@@ -2,7 +2,7 @@
 
 #include "textflag.h"
 
-// LOAD loads the arguments of both functions. DI has dir, CX shift-1 (a shift by 64 takes two steps), R11 the mixer, R12 its factor, SI
+// LOAD loads the arguments of all functions. DI has dir, CX shift-1 (a shift by 64 takes two steps), R11 the mixer, R12 its factor, SI
 // the hashes, BX their number. R13 counts them, and R14 is the sum.
 #define LOAD \
 	MOVQ dir+0(FP), DI \
@@ -15,15 +15,19 @@
 	XORL R13, R13 \
 	XORL R14, R14
 
+// MIX sets AX to the mixed hash R13, and R8 to its index in the directory; clobbers DX.
+#define MIX \
+	MOVQ (SI)(R13*8), AX \
+	XORQ R11, AX \
+	MULQ R12 \
+	XORQ DX, AX \
+	MOVQ AX, R8 \
+	SHRQ $1, R8 \
+	SHRQ CX, R8
+
 // GROUP sets R9 to the address of the group where the search for hash R13 begins; clobbers AX, DX, R8, R10. Sizes are those of page and group.
 #define GROUP \
-	MOVQ  (SI)(R13*8), AX \
-	XORQ  R11, AX \
-	MULQ  R12 \
-	XORQ  DX, AX \
-	MOVQ  AX, R8 \
-	SHRQ  $1, R8 \
-	SHRQ  CX, R8 \
+	MIX \
 	SHLQ  $5, R8 \
 	MOVQ  (DI)(R8*1), R9 \
 	MOVQ  8(DI)(R8*1), R10 \
@@ -78,13 +82,7 @@ TEXT ·prefetchCommon(SB), NOSPLIT, $0-48
 	LOAD
 
 common:
-	MOVQ  (SI)(R13*8), AX
-	XORQ  R11, AX
-	MULQ  R12
-	XORQ  DX, AX
-	MOVQ  AX, R8
-	SHRQ  $1, R8
-	SHRQ  CX, R8
+	MIX
 	SHLQ  $4, R8
 	MOVQ  (DI)(R8*1), R9
 	SHRQ  $30, AX         // slotBits

@@ -13,7 +13,7 @@ import (
 // cleared it; the lock is free in between. That call visits the runs of all workers, from the first slot that the worker used, until no block
 // has the lane. The trash is invisible: lookups do not report its lane, and a lane is used again only when no set has it.
 
-// trash is what a cleared worker held.
+// trash is the data of a cleared worker.
 type trash struct {
 	lane    lane
 	held    int    // blocks that have the lane
