@@ -16,7 +16,8 @@ import (
 // select the leaf in a directory, which has a leaf several times in a row if fewer bits select it, and the last bits of the tag a group of
 // eight entries, which is a cache line. An entry is the tag, the first 34 bits of the mixed hash, and a slot; the name is compared with the
 // slot's. If a group is full, the next one of the leaf has the entry, so a search ends at a group that is not full. A leaf that is
-// three quarters full is split by one more bit. Only the copying of the directory takes longer with more names: 16 bytes for
+// three quarters full is split by one more bit, unless the directory would have far more elements than there are leaves, which names that are
+// mixed well do not cause; then the name is not common. Only the copying of the directory takes longer with more names: 16 bytes for
 // about 300 of them.
 type common struct {
 	mixer
@@ -50,6 +51,7 @@ const (
 	leafMerged = leafGroups * groupWords / 2     // the most entries of two leaves that are merged
 	tagMask    = 1<<64 - 1<<slotBits
 	maxDepth   = 64 - slotBits - 6 // the other bits of a tag select the group
+	maxSparse  = 64                // the most elements of the directory for each leaf, when it doubles
 )
 
 // tagOf returns the tag of a mixed hash in the place that it has in an entry.
@@ -161,8 +163,8 @@ func (c *common) enter(h uint64, slot uint32) bool {
 		return false
 	}
 	for l.n >= leafFull {
-		if l.depth == maxDepth {
-			return false // 1 in 2^28 of all names would belong here; the worker owns it
+		if l.depth == maxDepth || l.depth == 64-c.shift && 2*len(c.dir) > maxSparse*c.many {
+			return false // far too many names begin like h; the worker owns it
 		}
 		c.split(c.first(int(m >> c.shift)))
 		l = &c.dir[c.first(int(m>>c.shift))]

@@ -4,6 +4,7 @@ package index
 
 import (
 	"math"
+	"math/rand/v2"
 	"runtime"
 	"testing"
 	"time"
@@ -91,4 +92,34 @@ func TestPartsGiveWay(t *testing.T) {
 		<-order
 	}
 	x.mu.Unlock()
+}
+
+// If very many names begin alike once mixed, most of them do not become common, and the directory stays small. The workers have these names
+// nevertheless.
+func TestCommonNamesThatBeginAlike(t *testing.T) {
+	x := New(1, nil)
+	c := &x.tree.slots.common
+	rnd := rand.New(rand.NewPCG(1, 1))
+	const n = 1000
+	var hashes, local []uint64
+	for len(hashes) < n {
+		if h := rnd.Uint64(); c.mix(h)>>50 == 0 {
+			hashes, local = append(hashes, h), append(local, uint64(len(hashes)))
+		}
+	}
+	ev := &kvevent.Event{Kind: kvevent.Stored, BlockHashes: hashes, LocalHashes: local}
+	for i := range uint32(2) {
+		r := x.Add(x.AddWorker(Key{DPRank: i}), ev)
+		require.Equal(t, n, r.Stored)
+	}
+	require.Equal(t, leafFull, c.n)
+	require.LessOrEqual(t, len(c.dir), maxSparse*c.many)
+	require.NoError(t, x.Check())
+	for i := range uint32(2) {
+		id, ok := x.Lookup(Key{DPRank: i})
+		require.True(t, ok)
+		require.Equal(t, n-300, x.Add(id, &kvevent.Event{Kind: kvevent.Removed, BlockHashes: hashes[300:]}).Removed)
+		require.NoError(t, x.Check())
+	}
+	require.Equal(t, 300, c.n)
 }
