@@ -4,6 +4,7 @@ package messages
 
 import (
 	"github.com/weft-go/weft/protocols/block"
+	"github.com/weft-go/weft/protocols/internal/callid"
 	"github.com/weft-go/weft/protocols/internal/codec"
 	"github.com/weft-go/weft/protocols/internal/jsonscan"
 )
@@ -62,12 +63,12 @@ func (d reqDialect) patches(old, b *block.Block) (list []codec.Patch, ok bool, e
 		case f == codec.FName && b.Kind == block.ToolCall:
 			put("name", codec.Str(b.Name))
 		case f == codec.FCallID && b.Kind == block.ToolCall:
-			put("id", codec.Str(reqCallID(b.CallID)))
+			put("id", codec.Str(callid.Escape(b.CallID)))
 		case f == codec.FArgs && b.Kind == block.ToolCall:
 			w := reqWriter{}
 			put("input", w.appendInput(nil, b))
 		case f == codec.FCallID && b.Kind == block.ToolResult:
-			put("tool_use_id", codec.Str(reqCallID(b.CallID)))
+			put("tool_use_id", codec.Str(callid.Escape(b.CallID)))
 		case f == codec.FIsError && b.Kind == block.ToolResult:
 			put("is_error", codec.Bool(b.IsError))
 		case f == codec.FCache && b.Cache == nil:

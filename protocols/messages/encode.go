@@ -350,7 +350,7 @@ func (w *reqWriter) fields(dst []byte, b *block.Block) []byte {
 			}
 		}
 		o.Str("type", kind)
-		o.Str("id", reqCallID(b.CallID))
+		o.Str("id", callid.Escape(b.CallID)) // this API restricts the characters of IDs
 		o.Str("name", w.CallName(b, w.tools))
 		o.Key("input")
 		o.Buf = w.appendInput(o.Buf, b)
@@ -360,7 +360,7 @@ func (w *reqWriter) fields(dst []byte, b *block.Block) []byte {
 			kind = "mcp_tool_result"
 		}
 		o.Str("type", kind)
-		o.Str("tool_use_id", reqCallID(b.CallID))
+		o.Str("tool_use_id", callid.Escape(b.CallID))
 		o.Key("content")
 		o.Buf = w.content(o.Buf, b.Content, b.Form)
 		if b.IsError {
@@ -455,9 +455,6 @@ func (w *reqWriter) media(o *codec.Obj, b *block.Block) bool {
 	}
 	return true
 }
-
-// reqCallID returns the ID escaped to the characters that this API allows; decoding reverses it.
-func reqCallID(id string) string { return string(callid.AppendEscaped(nil, []byte(id))) }
 
 // AppendBlock appends a block, for a request of this API.
 func (reqDialect) AppendBlock(dst []byte, _ *block.Turn, b *block.Block) []byte {

@@ -76,16 +76,16 @@ const escaped = "tc_x"
 
 var encoding = base32.HexEncoding.WithPadding(base32.NoPadding)
 
-// AppendEscaped appends id if it is [Legal] and cannot be mistaken for an escaped one, otherwise "tc_x" and the
-// base32hex encoding of its bytes.
-func AppendEscaped(dst, id []byte) []byte {
-	if Legal(id) && !strings.HasPrefix(string(id), escaped) {
-		return append(dst, id...)
+// Escape returns id if it is [Legal] and cannot be mistaken for an escaped one, otherwise "tc_x" and the base32hex
+// encoding of its bytes.
+func Escape(id string) string {
+	if Legal(id) && !strings.HasPrefix(id, escaped) {
+		return id
 	}
-	return encoding.AppendEncode(append(dst, escaped...), id)
+	return escaped + encoding.EncodeToString([]byte(id))
 }
 
-// Unescape returns the ID that was passed to AppendEscaped.
+// Unescape returns the ID that was passed to Escape.
 func Unescape(id string) string {
 	s, ok := strings.CutPrefix(id, escaped)
 	if !ok {

@@ -39,11 +39,11 @@ func TestIDsUniqueAndLegal(t *testing.T) {
 		require.LessOrEqual(t, len(id), 64)
 		require.Equal(t, a == b, sa == sb)
 
-		esc := AppendEscaped(nil, []byte(a))
+		esc := Escape(a)
 		require.True(t, Legal(esc), "%s", esc)
-		require.Equal(t, a, Unescape(string(esc)))
+		require.Equal(t, a, Unescape(esc))
 		if Legal(a) && !strings.HasPrefix(a, escaped) {
-			require.Equal(t, a, string(esc))
+			require.Equal(t, a, esc)
 		}
 	})
 	require.Equal(t, "tc_xnot base32", Unescape("tc_xnot base32"))

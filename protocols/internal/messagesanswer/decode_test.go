@@ -76,7 +76,7 @@ func TestStreamDecoderExample(t *testing.T) {
 
 func TestStreamDecoderServers(t *testing.T) {
 	const cut = `error "The engine ended before the answer was finished." why=engine_failed`
-	escaped := string(callid.AppendEscaped(nil, []byte("functions.get:0")))
+	escaped := callid.Escape("functions.get:0")
 	for _, c := range []struct {
 		name string
 		in   []string

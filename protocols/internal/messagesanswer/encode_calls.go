@@ -67,7 +67,7 @@ func assignCallID(ids *callid.Set, suffix string, f event.Flags, given string) s
 		prefix = "srvtoolu_"
 	}
 	id, _ := ids.Assign(prefix, suffix, 0, given)
-	return string(callid.AppendEscaped(nil, []byte(id)))
+	return callid.Escape(id)
 }
 
 // openCall appends the start of the call's block.
