@@ -168,7 +168,7 @@ func TestCompare(t *testing.T) {
 	w := history(t, 9, 5, 100, true)
 	c, err := Compare(w, Makers(), 2, true)
 	require.NoError(t, err)
-	require.Len(t, c.Costs, 4)
+	require.Len(t, c.Costs, 5)
 	for _, cost := range c.Costs {
 		require.Empty(t, cost.Wrong)
 		require.Equal(t, w.Queries, cost.Asked)

@@ -37,13 +37,14 @@ type Maker struct {
 	Remote *remote.Dynamo
 }
 
-// Makers returns all peers: the lean tree, the plain tree, weft, the naive model. The results of the first are the
+// Makers returns all peers: the lean tree, the plain tree, weft, weft with hashes of each worker's own, the naive model. The results of the first are the
 // reference.
 func Makers() []Maker {
 	return []Maker{
 		{Name: "lean", New: func(_, workers int) Peer { return NewTree(workers, true) }},
 		{Name: "tree", New: func(_, workers int) Peer { return NewTree(workers, false) }},
 		{Name: "weft", New: func(block, workers int) Peer { return NewWeft(block, workers) }},
+		{Name: "own", New: func(block, workers int) Peer { return &Own{Weft: NewWeft(block, workers)} }},
 		{Name: "naive", New: func(_, workers int) Peer { return NewNaive(workers) }},
 	}
 }
@@ -94,6 +95,26 @@ func (w *Weft) Residencies() (n int) {
 		n += s.Blocks
 	}
 	return n
+}
+
+// Own is [Weft] for engines of which each calls a block by another hash, as those of vLLM with random PYTHONHASHSEEDs do.
+type Own struct {
+	*Weft
+	ev     kvevent.Event
+	hashes []uint64
+}
+
+// Apply implements [Peer]. Changing the hashes takes about one nanosecond a block.
+func (o *Own) Apply(worker int, ev *kvevent.Event) int {
+	seed := uint64(worker+1) * 0x9E3779B97F4A7C15
+	o.hashes = o.hashes[:0]
+	for _, h := range ev.BlockHashes {
+		o.hashes = append(o.hashes, h^seed)
+	}
+	o.ev = *ev
+	o.ev.BlockHashes = o.hashes
+	o.ev.Parent ^= seed
+	return o.Weft.Apply(worker, &o.ev)
 }
 
 // Naive has a set of blocks for each worker. A lookup counts, worker by worker, until a block is missing.
