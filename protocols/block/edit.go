@@ -119,7 +119,7 @@ func (r *Request) Delete(at Ref) error {
 	}
 	switch {
 	case exact && p.holder == nil && len(p.list) == 1:
-		r.setTurns(slices.Delete(r.mine(), p.ti, p.ti+1))
+		r.dropTurn(p.ti)
 	case exact && p.holder == nil:
 		t := r.mineBlocks(p.ti)
 		t.Blocks = slices.Delete(t.Blocks, p.i, p.i+1)
@@ -175,10 +175,16 @@ func (r *Request) deleteTurn(i int) error {
 		}
 	}
 	if exact {
-		r.setTurns(slices.Delete(r.mine(), i, i+1))
+		r.dropTurn(i)
 	}
 	r.changed(exact)
 	return nil
+}
+
+// dropTurn removes a turn from the view. Callers that remove several go through them in order, so the next search begins nearby.
+func (r *Request) dropTurn(i int) {
+	r.setTurns(slices.Delete(r.mine(), i, i+1))
+	r.hold.from = max(0, i-2)
 }
 
 // checkRaw checks raw JSON from the caller, nil if absent. In a request with a body, parsing the edited body checks it.
@@ -288,8 +294,9 @@ func (r *Request) find(at Ref) (spot, error) {
 	}
 	if r.hold.where == nil && r.hold.searches < fewSearches {
 		r.hold.searches++
-		for ti := range r.view.Turns {
-			if p, ok := r.findTurn(ti, at); ok {
+		n := len(r.view.Turns)
+		for k := range n {
+			if p, ok := r.findTurn((r.hold.from+k)%n, at); ok {
 				return p, nil
 			}
 		}

@@ -113,6 +113,7 @@ type hold struct {
 	origins bool // the origins of turns were copied
 
 	searches int // lookups of positions without where
+	from     int // the turn at which they begin
 }
 
 // mine returns turns that may be written.
