@@ -283,7 +283,7 @@ func (m Managed) keepReasoning(req *block.Request, host string, out *ManagedRequ
 // The largest numbers of blocks of reasoning that keepReasoning changes, in a request and in one turn. The time for a
 // change grows with the number of turns and with that of the blocks in the turn.
 const (
-	maxReasoning     = 4000
+	maxReasoning     = 2000
 	maxTurnReasoning = 256
 )
 

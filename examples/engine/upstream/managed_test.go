@@ -120,8 +120,8 @@ func TestManagedReasoningLimits(t *testing.T) {
 	}{
 		{turn(256), ""},
 		{turn(1) + turn(257), "messages[3]"},
-		{strings.Repeat(turn(1), 4000), ""},
-		{strings.Repeat(turn(1), 4001), "messages[8001]"},
+		{strings.Repeat(turn(1), 2000), ""},
+		{strings.Repeat(turn(1), 2001), "messages[4001]"},
 	} {
 		body := `{"model":"m","max_tokens":9,"messages":[` + tt.turns + `{"role":"user","content":"c"}]}`
 		r, err := messages.Decode([]byte(body), nil)
