@@ -204,16 +204,16 @@ func TestGroupsBest(t *testing.T) {
 	require.Len(t, dst[:70], 70)
 }
 
-// An engine stores blocks of one cache group first with a sliding window and then with full attention. The index has them in both ways, and so
-// has its snapshot.
+// An engine stores a block of a cache group with a sliding window, and then one with full attention that the index ignores. The group is then
+// of both kinds, also in a snapshot.
 func TestGroupOfBothKindsInSnapshot(t *testing.T) {
 	x := index.New(1, nil)
 	id := x.AddWorker(index.Key{})
 	ev := kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{1}, LocalHashes: []uint64{1}, Group: 3}
 	ev.Attention, ev.Window = kvevent.SlidingWindow, 2
 	require.Equal(t, 1, x.Add(id, &ev).Stored)
-	ev.Attention, ev.Window = kvevent.FullAttention, 0
-	require.Equal(t, 1, x.Add(id, &ev).Stored)
+	ev.Attention, ev.Window, ev.Tier = kvevent.FullAttention, 0, kvevent.NumTiers+1
+	require.Equal(t, 1, x.Add(id, &ev).Ignored)
 	data := x.AppendSnapshot(nil)
 	y, err := index.LoadAll(data, nil)
 	require.NoError(t, err)
