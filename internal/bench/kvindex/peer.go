@@ -37,8 +37,8 @@ type Maker struct {
 	Remote *remote.Dynamo
 }
 
-// Makers returns all peers: the lean tree, the plain tree, weft, weft with hashes of each worker's own, the naive model. The results of the first are the
-// reference.
+// Makers returns all peers: the lean tree, the plain tree, weft, weft with different hashes for each worker, the naive
+// model. The results of the first are the reference.
 func Makers() []Maker {
 	return []Maker{
 		{Name: "lean", New: func(_, workers int) Peer { return NewTree(workers, true) }},
@@ -97,7 +97,7 @@ func (w *Weft) Residencies() (n int) {
 	return n
 }
 
-// Own is [Weft] for engines of which each calls a block by another hash, as those of vLLM with random PYTHONHASHSEEDs do.
+// Own is [Weft] for engines that each have different hashes for the same block, as vLLM does with a random PYTHONHASHSEED.
 type Own struct {
 	*Weft
 	ev     kvevent.Event

@@ -45,7 +45,7 @@ func main() {
 	var o options
 	flag.StringVar(&o.work, "work", "all", "workloads: all, none, or names or .kvw files, separated by commas")
 	flag.StringVar(&o.concurrent, "concurrent", "agent_n64_bs16,conv_n64_bs64", "workloads for readers and a writer at once: all, none, names or files")
-	flag.StringVar(&o.peers, "peers", "lean,tree,weft,naive", "what to measure; the lean tree is always there, its answers are the reference; own is weft with other hashes for each worker; radix and crtc are the indexes of Dynamo's crate, which cargo builds")
+	flag.StringVar(&o.peers, "peers", "lean,tree,weft,naive", "what to measure; the lean tree is always there, its answers are the reference; own is weft with different hashes for each worker; radix and crtc are the indexes of Dynamo's crate, which cargo builds")
 	flag.IntVar(&o.rounds, "rounds", 5, "rounds of each measurement; medians count")
 	flag.BoolVar(&o.quick, "quick", false, "half a minute: four workloads and one for concurrency, three rounds, no naive model, sizes up to a million")
 	flag.BoolVar(&o.full, "full", false, "the naive model answers all queries: minutes for each workload")
