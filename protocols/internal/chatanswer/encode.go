@@ -11,6 +11,7 @@ import (
 	"github.com/weft-go/weft/protocols/event"
 	"github.com/weft-go/weft/protocols/internal/callid"
 	"github.com/weft-go/weft/protocols/internal/chunkw"
+	"github.com/weft-go/weft/protocols/internal/hotdelta"
 	"github.com/weft-go/weft/protocols/internal/jsonw"
 	"github.com/weft-go/weft/protocols/internal/streamdec"
 	"github.com/weft-go/weft/protocols/replay"
@@ -98,11 +99,8 @@ type Encoder struct {
 // another event occurs, a delta of complete characters is written between them. This fast path gives the same bytes as
 // the slow path.
 type hotRun struct {
-	on         bool
-	kind       event.Kind
-	choice     int32
-	id         int32 // part of the run or ordinal of the call
-	call       int   // index in calls
+	hotdelta.Source
+	call       int // index in calls
 	head, tail []byte
 }
 
@@ -163,22 +161,25 @@ func (o *Options) head(object string) chunkw.Head {
 func (s *Encoder) Append(dst []byte, events ...event.Event) []byte {
 	for i := range events {
 		e := &events[i]
-		plain := jsonw.IsPlain(e.Data)
-		if h := &s.hot; h.on && e.Kind == h.kind && e.Choice == h.choice && (plain || jsonw.IsWhole(e.Data)) {
-			if e.Kind == event.ToolArgs && e.Call == h.id {
-				if t := &s.choices[e.Choice].calls[h.call]; !t.custom {
-					t.balance.FeedPlain(e.Data, plain)
-				}
-				s.observe(e)
-				dst = append(jsonw.AppendPlain(append(dst, h.head...), e.Data, plain), h.tail...)
-				continue
+		if h := &s.hot; h.Has(e) {
+			out, plain := jsonw.AppendPlain(append(dst, h.head...), e.Data)
+			ok := plain
+			if !plain {
+				out, ok = jsonw.AppendWhole(out, e.Data)
 			}
-			if e.Kind != event.ToolArgs && e.Part == h.id {
-				if c := &s.choices[e.Choice]; e.Kind == event.Reasoning && s.holds(c) {
-					c.details.run.text = append(c.details.run.text, e.Data...)
+			if ok {
+				switch c := &s.choices[e.Choice]; e.Kind {
+				case event.ToolArgs:
+					if t := &c.calls[h.call]; !t.custom {
+						t.balance.FeedPlain(e.Data, plain)
+					}
+				case event.Reasoning:
+					if s.holds(c) {
+						c.details.run.text = append(c.details.run.text, e.Data...)
+					}
 				}
 				s.observe(e)
-				dst = append(jsonw.AppendPlain(append(dst, h.head...), e.Data, plain), h.tail...)
+				dst = append(out, h.tail...)
 				continue
 			}
 		}
@@ -189,19 +190,15 @@ func (s *Encoder) Append(dst []byte, events ...event.Event) []byte {
 
 // heat prepares the fast path for the run or call of e, the delta that was just sent.
 func (s *Encoder) heat(e *event.Event, carry *jsonw.Carry, call int, head func(dst []byte) []byte, end string) {
-	h, id := &s.hot, e.Part
-	if e.Kind == event.ToolArgs {
-		id = e.Call
-	}
 	if carry.Holds() || s.done || s.opt.ContinuousUsage {
 		return
 	}
-	if h.kind != e.Kind || h.choice != e.Choice || h.id != id || h.call != call {
-		h.kind, h.choice, h.id, h.call = e.Kind, e.Choice, id, call
+	h, source := &s.hot, hotdelta.Of(e)
+	if h.On = true; h.Source != source || h.call != call {
+		h.Source, h.call = source, call
 		h.head = head(append(h.head[:0], s.choices[e.Choice].head...))
 		h.tail = s.close(append(h.tail[:0], end...))
 	}
-	h.on = true
 }
 
 // Finish ends the stream. It appends the usage chunk, if the client asked for it, and [DONE]. A choice without an
@@ -219,7 +216,7 @@ func (s *Encoder) Finish(dst []byte) []byte {
 			dst = s.add(dst, &event.Event{Kind: event.Finish, Choice: int32(i), Call: -1, Why: event.Stop})
 		}
 	}
-	s.done, s.hot.on = true, false
+	s.done, s.hot.On = true, false
 	return s.frame.AppendEnd(dst)
 }
 
@@ -241,7 +238,7 @@ func (s *Encoder) Fail(dst []byte, e *apierr.Error) []byte {
 	if s.done {
 		return dst
 	}
-	s.done, s.err, s.hot.on = true, e, false
+	s.done, s.err, s.hot.On = true, e, false
 	return chunkw.AppendError(dst, e)
 }
 
@@ -261,7 +258,7 @@ func (s *Encoder) AppendKeepAlive(dst []byte) []byte { return sse.AppendComment(
 func (s *Encoder) Dropped() int { return s.dropped }
 
 func (s *Encoder) add(dst []byte, e *event.Event) []byte {
-	s.hot.on = false
+	s.hot.On = false
 	if s.done {
 		return dst
 	}

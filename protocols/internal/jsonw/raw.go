@@ -165,7 +165,7 @@ type Balance struct {
 	some     bool // something other than white space was read
 }
 
-// FeedPlain is Feed with the result of [IsPlain] for p, if that is known, else false.
+// FeedPlain is Feed with what [AppendPlain] reports of p.
 func (b *Balance) FeedPlain(p []byte, plain bool) {
 	if !plain || !b.str || b.esc { // plain text inside a string changes nothing
 		b.Feed(p)

@@ -7,8 +7,6 @@ import (
 	"math/rand/v2"
 	"testing"
 	"unicode/utf8"
-
-	"github.com/stretchr/testify/require"
 )
 
 // simpleSpecial is Special, one byte at a time.
@@ -107,22 +105,37 @@ func TestValidWideEqualsUTF8(t *testing.T) {
 	}
 }
 
-func TestIsPlainEqualsSimple(t *testing.T) {
-	require.False(t, IsPlain(nil))
-	for n := 1; n < 40; n++ {
-		b := make([]byte, n)
-		for i := range b {
-			b[i] = 'a'
-		}
-		require.True(t, IsPlain(b))
-		for i := range b {
-			for c := range 256 {
-				b[i] = byte(c)
-				if got, want := IsPlain(b), simpleSkip(string(b), 0, highs) == n; got != want {
-					t.Fatalf("%q: got %v", b, got)
-				}
+func TestAppendPlainEqualsSimple(t *testing.T) {
+	check := func(s []byte) {
+		for _, dst := range [][]byte{[]byte("dst"), append(make([]byte, 0, 64), "dst"...)} {
+			want := []byte("dst")
+			whole := len(s) > 0 && utf8.Valid(s)
+			if whole {
+				want = AppendText(want, s)
 			}
-			b[i] = 'a'
+			plain := whole && simpleSkip(string(s), 0, highs) == len(s)
+			if got, ok := AppendWhole(dst, s); ok != whole || !bytes.Equal(got, want) {
+				t.Fatalf("%q: got %q, %v", s, got, ok)
+			}
+			if !plain {
+				want = dst
+			}
+			if got, ok := AppendPlain(dst, s); ok != plain || !bytes.Equal(got, want) {
+				t.Fatalf("%q: got %q, %v", s, got, ok)
+			}
+		}
+	}
+	check(nil)
+	check([]byte("e\u0301 日本"))
+	for n := 1; n < 40; n++ {
+		s := []byte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOP"[:n])
+		check(s)
+		for i, was := range s {
+			for c := range 256 {
+				s[i] = byte(c)
+				check(s)
+			}
+			s[i] = was
 		}
 	}
 }

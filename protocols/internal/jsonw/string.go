@@ -61,22 +61,39 @@ func skipPlain(s string, i int, ascii uint64) int {
 	return i
 }
 
-// IsPlain reports whether s is not empty and needs no escapes inside a JSON string: ASCII without quotes, backslashes
-// and control characters.
-func IsPlain(s []byte) bool {
+// AppendPlain appends s and returns true if s is plain: not empty, and ASCII without quotes, backslashes and control
+// characters. Otherwise, it returns dst and false. It makes one pass over s.
+func AppendPlain(dst, s []byte) ([]byte, bool) {
+	n := len(s)
+	if cap(dst)-len(dst) < n {
+		dst = slices.Grow(dst, n)
+	}
+	to := dst[len(dst) : len(dst)+n]
 	m := uint64(highs) // the marks of all words, in the highest bits
-	switch n := len(s); {
+	switch {
 	case n >= 8:
-		m = unplain(binary.LittleEndian.Uint64(s[n-8:]))
-		for ; len(s) > 8; s = s[8:] {
-			m |= unplain(binary.LittleEndian.Uint64(s))
+		w := binary.LittleEndian.Uint64(s[n-8:])
+		m = unplain(w)
+		binary.LittleEndian.PutUint64(to[n-8:], w)
+		for ; len(s) > 8 && len(to) >= 8; s, to = s[8:], to[8:] {
+			w := binary.LittleEndian.Uint64(s)
+			m |= unplain(w)
+			binary.LittleEndian.PutUint64(to, w)
 		}
 	case n >= 4:
-		m = unplain(uint64(binary.LittleEndian.Uint32(s)) | uint64(binary.LittleEndian.Uint32(s[n-4:]))<<32)
+		a, b := binary.LittleEndian.Uint32(s), binary.LittleEndian.Uint32(s[n-4:])
+		m = unplain(uint64(a) | uint64(b)<<32)
+		binary.LittleEndian.PutUint32(to, a)
+		binary.LittleEndian.PutUint32(to[n-4:], b)
 	case n > 0:
-		m = unplain(uint64(s[0]) | uint64(s[n/2])<<8 | uint64(s[n-1])<<16 | ones*'a'&^0xffffff)
+		a, b, c := s[0], s[n/2], s[n-1]
+		m = unplain(uint64(a) | uint64(b)<<8 | uint64(c)<<16 | ones*'a'&^0xffffff)
+		to[0], to[n/2], to[n-1] = a, b, c
 	}
-	return m&highs == 0
+	if m&highs != 0 {
+		return dst, false
+	}
+	return dst[:len(dst)+n], true
 }
 
 // unplain is marks with ascii = highs, but the other bits have no meaning.
@@ -84,17 +101,13 @@ func unplain(w uint64) uint64 {
 	return ((w ^ ones*2) - ones*0x21) | ((w ^ ones*'\\') - ones) | w
 }
 
-// AppendPlain is [AppendText] with the known result of [IsPlain] for s.
-func AppendPlain(dst, s []byte, plain bool) []byte {
-	if plain {
-		return append(dst, s...)
+// AppendWhole is [AppendText] if s is not empty and consists of complete characters. Otherwise, it returns dst and false.
+func AppendWhole(dst, s []byte) ([]byte, bool) {
+	if len(s) == 0 || !utf8.Valid(s) {
+		return dst, false
 	}
-	return AppendText(dst, s)
+	return AppendText(dst, s), true
 }
-
-// IsWhole reports whether s is not empty and consists of complete characters, so that nothing must be held back and
-// [AppendText] accepts it.
-func IsWhole(s []byte) bool { return len(s) > 0 && utf8.Valid(s) }
 
 // AppendText appends s, which must be valid UTF-8, escaped for the inside of a JSON string, without quotes. Only what
 // JSON requires is escaped: the quote, the backslash and the control characters below U+0020. It makes one pass over s.

@@ -9,6 +9,7 @@ import (
 	"github.com/weft-go/weft/protocols/apierr"
 	"github.com/weft-go/weft/protocols/event"
 	"github.com/weft-go/weft/protocols/internal/callid"
+	"github.com/weft-go/weft/protocols/internal/hotdelta"
 	"github.com/weft-go/weft/protocols/internal/jsonw"
 	"github.com/weft-go/weft/protocols/internal/streamdec"
 	"github.com/weft-go/weft/protocols/replay"
@@ -68,11 +69,12 @@ type Encoder struct {
 	stopSeq   []byte
 	refused   bool
 
-	index int32 // of the open block, or of the next one
-	block outRun
-	sign  *replay.TokenWriter // of the run of reasoning; nil before the first
-	call  outCall
-	calls int // number of complete calls that were sent
+	index  int32 // of the open block, or of the next one
+	block  outRun
+	sign   *replay.TokenWriter // of the run of reasoning; nil before the first
+	unread []byte              // the last of the run's text, which sign does not have yet
+	call   outCall
+	calls  int // number of complete calls that were sent
 
 	skipped []int32 // ordinals of the calls that were left out
 
@@ -80,11 +82,8 @@ type Encoder struct {
 	head    []byte        // of a delta of the open block
 	scratch []byte
 
-	// While only deltas of this kind and part (of calls: ordinal) arrive, a delta of complete characters is written as
-	// head, the text and deltaEnd. This fast path gives the same bytes as the slow path.
-	hot     bool
-	hotKind event.Kind
-	hotID   int32
+	// While only deltas of hot arrive, one of complete characters is written as head, the text and deltaEnd.
+	hot hotdelta.Source
 }
 
 // deltaEnd ends a delta of text, reasoning or input.
@@ -115,36 +114,28 @@ func NewEncoder(opt Options) *Encoder {
 func (s *Encoder) Append(dst []byte, events ...event.Event) []byte {
 	for i := range events {
 		e := &events[i]
-		plain := jsonw.IsPlain(e.Data)
-		if s.hot && e.Kind == s.hotKind && e.Choice == 0 && s.hotID == hotID(e) && (plain || jsonw.IsWhole(e.Data)) {
-			switch e.Kind {
-			case event.Reasoning:
-				s.sign.Write(e.Data)
-			case event.ToolArgs:
-				if !plain && !jsonw.IsPaired(e.Data) {
-					dst = s.add(dst, e, false)
-					continue
+		if s.hot.Has(e) {
+			out, plain := jsonw.AppendPlain(append(dst, s.head...), e.Data)
+			ok := plain
+			if !plain && (e.Kind != event.ToolArgs || jsonw.IsPaired(e.Data)) {
+				out, ok = jsonw.AppendWhole(out, e.Data)
+			}
+			if ok {
+				switch e.Kind {
+				case event.Reasoning:
+					if s.unread = append(s.unread, e.Data...); len(s.unread) >= maxUnread {
+						s.signText()
+					}
+				case event.ToolArgs:
+					s.call.balance.FeedPlain(e.Data, plain)
 				}
-				s.call.balance.FeedPlain(e.Data, plain)
+				dst = append(out, deltaEnd...)
+				continue
 			}
-			if dst = append(dst, s.head...); plain {
-				dst = append(dst, e.Data...)
-			} else {
-				dst = jsonw.AppendText(dst, e.Data)
-			}
-			dst = append(dst, deltaEnd...)
-			continue
 		}
 		dst = s.add(dst, e, false)
 	}
 	return dst
-}
-
-func hotID(e *event.Event) int32 {
-	if e.Kind == event.ToolArgs {
-		return e.Call
-	}
-	return e.Part
 }
 
 // Finish ends the stream with message_delta (stop_reason and usage) and message_stop. Without an event.Finish it ends
@@ -159,7 +150,7 @@ func (s *Encoder) Finish(dst []byte) []byte {
 	if s.why == event.None {
 		dst = s.add(dst, &event.Event{Kind: event.Finish, Call: -1, Why: event.Stop}, true)
 	}
-	s.done, s.hot = true, false
+	s.done, s.hot.On = true, false
 	dst = append(dst, "event: message_delta\ndata: "+`{"type":"message_delta","delta":{"stop_reason":"`...)
 	reason := stopReason(s.why, s.calls > 0, s.refused)
 	dst = append(dst, reason...)
@@ -181,7 +172,7 @@ func (s *Encoder) Fail(dst []byte, e *apierr.Error) []byte {
 	if s.done {
 		return dst
 	}
-	s.done, s.err, s.hot = true, e, false
+	s.done, s.err, s.hot.On = true, e, false
 	dst = append(dst, "event: error\ndata: "...)
 	dst = e.AppendBody(dst, apierr.Anthropic, "")
 	return append(dst, "\n\n"...)
@@ -209,7 +200,7 @@ func (s *Encoder) Dropped() int { return s.dropped }
 
 // add encodes one event. owned specifies that the Encoder owns its memory.
 func (s *Encoder) add(dst []byte, e *event.Event, owned bool) []byte {
-	s.hot = false
+	s.hot.On = false
 	if s.done {
 		return dst
 	}
@@ -307,6 +298,7 @@ func (s *Encoder) turn(dst []byte, kind event.Kind, part int32) []byte {
 	if b.kind == event.Reasoning && s.opt.Thinking != ThinkingNone && (b.wired || len(b.sig) > 0 || b.signed) {
 		dst = s.openBlock(dst)
 		dst = appendDeltaHead(dst, s.index, `"signature_delta","signature":`)
+		s.signText()
 		s.scratch = appendSignature(s.scratch[:0], b.sig, b.flags, s.sign)
 		dst = jsonw.AppendString(dst, s.scratch)
 		dst = append(dst, "}}\n\n"...)
@@ -315,6 +307,7 @@ func (s *Encoder) turn(dst []byte, kind event.Kind, part int32) []byte {
 		dst = s.stopBlock(dst)
 	}
 	if b.signed {
+		s.unread = s.unread[:0]
 		s.sign.Reset()
 	}
 	b.kind, b.part, b.wired, b.signed, b.sig, b.flags = kind, part, false, false, b.sig[:0], 0
@@ -331,8 +324,9 @@ func (s *Encoder) delta(dst []byte, e *event.Event) []byte {
 	if len(text) == 0 {
 		return dst
 	}
-	s.hot = !s.block.carry.Holds() && (e.Kind != event.Reasoning || s.opt.Thinking == ThinkingFull)
-	s.hotKind, s.hotID = e.Kind, e.Part
+	if !s.block.carry.Holds() && (e.Kind != event.Reasoning || s.opt.Thinking == ThinkingFull) {
+		s.hot = hotdelta.Of(e)
+	}
 	return s.text(dst, text)
 }
 
@@ -343,7 +337,9 @@ func (s *Encoder) text(dst, text []byte) []byte {
 		if s.sign == nil {
 			s.sign = s.opt.signer()
 		}
-		s.sign.Write(text)
+		if s.unread = append(s.unread, text...); len(s.unread) >= maxUnread {
+			s.signText()
+		}
 		s.block.signed = true
 		if s.opt.Thinking == ThinkingOmitted {
 			return dst
@@ -355,6 +351,17 @@ func (s *Encoder) text(dst, text []byte) []byte {
 	dst = append(dst, s.head...)
 	dst = jsonw.AppendText(dst, text)
 	return append(dst, deltaEnd...)
+}
+
+// maxUnread is the number of bytes of reasoning at which they are signed. Signing each delta takes as long as copying it.
+const maxUnread = 1 << 12
+
+// signText signs the text that is not signed yet.
+func (s *Encoder) signText() {
+	if len(s.unread) > 0 {
+		s.sign.Write(s.unread)
+		s.unread = s.unread[:0]
+	}
 }
 
 // openBlock appends the start of the current run's block, once.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weft-go/weft/protocols/event"
 	"github.com/weft-go/weft/protocols/internal/callid"
+	"github.com/weft-go/weft/protocols/internal/hotdelta"
 	"github.com/weft-go/weft/protocols/internal/jsonw"
 )
 
@@ -98,8 +99,9 @@ func (s *Encoder) toolArgs(dst []byte, e *event.Event) []byte {
 	}
 	text := s.call.carry.Next(e.Data)
 	dst = s.args(dst, text)
-	s.hot = len(text) > 0 && !s.call.carry.Holds() && !s.call.pairs.Holds() && !s.call.custom && !s.opt.WholeCalls
-	s.hotKind, s.hotID = e.Kind, e.Call
+	if len(text) > 0 && !s.call.carry.Holds() && !s.call.pairs.Holds() && !s.call.custom && !s.opt.WholeCalls {
+		s.hot = hotdelta.Of(e)
+	}
 	return dst
 }
 

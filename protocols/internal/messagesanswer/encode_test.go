@@ -492,6 +492,42 @@ func TestSignature(t *testing.T) {
 	}
 }
 
+// TestLongSignature checks the signatures of long reasoning, which is signed in parts, in two blocks.
+func TestLongSignature(t *testing.T) {
+	keyed, err := replay.NewSigner([]byte("0123456789abcdef0123456789abcdef"), nil)
+	require.NoError(t, err)
+	for _, signer := range []*replay.Signer{nil, keyed} {
+		for _, form := range []messagesanswer.Thinking{messagesanswer.ThinkingFull, messagesanswer.ThinkingOmitted} {
+			s := messagesanswer.NewEncoder(messagesanswer.Options{ID: "msg_1", Model: "m", Signer: signer, Thinking: form})
+			var out []byte
+			var want [2]string
+			for i := range want {
+				for k := range 2000 + i {
+					delta := fmt.Sprint(" thought ", k, "é\n"[:1+k%3])
+					out = s.Append(out, event.Event{Kind: event.Reasoning, Part: int32(i), Data: []byte(delta)})
+					want[i] += delta
+				}
+			}
+			r := rebuild(t, s.Finish(s.Append(out, event.Event{Kind: event.Finish, Why: event.Stop})))
+			for i := range want {
+				want[i] = strings.ToValidUTF8(want[i], "\uFFFD")
+				shown := want[i]
+				if form == messagesanswer.ThinkingOmitted {
+					shown = ""
+				}
+				require.Equal(t, shown, r.Content[i].Thinking)
+				text, got := signer.Open(r.Content[i].Signature, shown)
+				if form == messagesanswer.ThinkingOmitted && signer == nil { // nothing can be sealed
+					require.Equal(t, replay.Absent, got)
+					continue
+				}
+				require.Equal(t, replay.Intact, got)
+				require.Equal(t, want[i], text)
+			}
+		}
+	}
+}
+
 // TestSurrogates checks that the input of a call has no lone surrogate, and that a pair that is split between deltas stays one.
 func TestSurrogates(t *testing.T) {
 	const args, want = `{"a":"\ud83d","b":"\ud83d\ude00","c":"\\ud83d\n\ude00"}`, `{"a":"\ufffd","b":"\ud83d\ude00","c":"\\ud83d\n\ufffd"}`

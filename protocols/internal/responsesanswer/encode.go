@@ -10,6 +10,7 @@ import (
 	"github.com/weft-go/weft/protocols/apierr"
 	"github.com/weft-go/weft/protocols/event"
 	"github.com/weft-go/weft/protocols/internal/callid"
+	"github.com/weft-go/weft/protocols/internal/hotdelta"
 	"github.com/weft-go/weft/protocols/internal/jsonw"
 	"github.com/weft-go/weft/protocols/internal/streamdec"
 	"github.com/weft-go/weft/protocols/replay"
@@ -106,11 +107,9 @@ type Encoder struct {
 // another event occurs, a delta of complete characters is written between them, with its sequence number. This fast
 // path gives the same bytes as the slow path.
 type hotRun struct {
-	on                 bool
-	kind               event.Kind
-	id                 int32 // the part of a run, the ordinal of a call
-	call               int   // its index in calls
-	index              int   // of the item
+	hotdelta.Source
+	call               int // index in calls
+	index              int // of the item
 	before, head, tail []byte
 }
 
@@ -141,21 +140,23 @@ func (s *Encoder) SetCompletedAt(unix int64) { s.opt.CompletedAt = unix }
 func (s *Encoder) Append(dst []byte, events ...event.Event) []byte {
 	for i := range events {
 		e := &events[i]
-		plain := jsonw.IsPlain(e.Data)
-		if h := &s.hot; h.on && e.Kind == h.kind && e.Choice == 0 && (plain || jsonw.IsWhole(e.Data)) {
-			var it *outItem
-			if e.Kind != event.ToolArgs && e.Part == h.id {
-				it = &s.run.item
-			} else if e.Kind == event.ToolArgs && e.Call == h.id {
-				c := &s.calls[h.call]
-				c.balance.FeedPlain(e.Data, plain)
-				it = &c.item
+		if h := &s.hot; h.Has(e) {
+			out := append(strconv.AppendInt(append(dst, h.before...), s.seq, 10), h.head...)
+			out, plain := jsonw.AppendPlain(out, e.Data)
+			ok := plain
+			if !plain {
+				out, ok = jsonw.AppendWhole(out, e.Data)
 			}
-			if it != nil {
+			if ok {
+				it := &s.run.item
+				if e.Kind == event.ToolArgs {
+					c := &s.calls[h.call]
+					c.balance.FeedPlain(e.Data, plain)
+					it = &c.item
+				}
 				it.text = append(it.text, e.Data...)
-				dst = strconv.AppendInt(append(dst, h.before...), s.seq, 10)
 				s.seq++
-				dst = append(jsonw.AppendPlain(append(dst, h.head...), e.Data, plain), h.tail...)
+				dst = append(out, h.tail...)
 				continue
 			}
 		}
@@ -166,15 +167,14 @@ func (s *Encoder) Append(dst []byte, events ...event.Event) []byte {
 
 // heat prepares the fast path for the item whose delta was just sent; head is the part of the delta after the sequence
 // number.
-func (s *Encoder) heat(kind event.Kind, id int32, it *outItem, call int, head []byte, end string) {
-	h := &s.hot
-	if h.kind != kind || h.id != id || h.index != it.index || h.head == nil {
-		h.kind, h.id, h.index, h.call = kind, id, it.index, call
+func (s *Encoder) heat(e *event.Event, it *outItem, call int, head []byte, end string) {
+	h, source := &s.hot, hotdelta.Of(e)
+	if h.On = true; h.Source != source || h.index != it.index {
+		h.Source, h.index, h.call = source, it.index, call
 		h.before = appendBegin(h.before[:0], partNames[it.form].delta)
 		h.head = append(append(h.head[:0], head...), `,"delta":"`...)
 		h.tail = append(h.tail[:0], end...)
 	}
-	h.on = true
 }
 
 // Finish ends the stream with response.completed or response.incomplete, which contain all items. Without an
@@ -190,7 +190,7 @@ func (s *Encoder) Finish(dst []byte) []byte {
 	if s.why == event.None {
 		dst = s.add(dst, &event.Event{Kind: event.Finish, Call: -1, Why: event.Stop})
 	}
-	s.done, s.hot.on = true, false
+	s.done, s.hot.On = true, false
 	status := finishStatus(s.why)
 	dst = s.begin(dst, "response."+status)
 	dst = append(dst, `,"response":`...)
@@ -212,7 +212,7 @@ func (s *Encoder) Fail(dst []byte, e *apierr.Error) []byte {
 	}
 	s.early = !s.started
 	dst = s.start(dst)
-	s.done, s.err, s.hot.on = true, e, false
+	s.done, s.err, s.hot.On = true, e, false
 	dst = s.begin(dst, "response.failed")
 	dst = append(dst, `,"response":`...)
 	dst = s.appendResponse(dst, "failed", e)
@@ -234,7 +234,7 @@ func (s *Encoder) AppendKeepAlive(dst []byte) []byte { return sse.AppendComment(
 func (s *Encoder) Dropped() int { return s.dropped }
 
 func (s *Encoder) add(dst []byte, e *event.Event) []byte {
-	s.hot.on = false
+	s.hot.On = false
 	if s.done {
 		return dst
 	}
@@ -375,7 +375,7 @@ func (s *Encoder) delta(dst []byte, e *event.Event) []byte {
 		if r.item.form == formText {
 			end = "\",\"logprobs\":[]}\n\n"
 		}
-		s.heat(e.Kind, e.Part, &r.item, 0, s.head, end)
+		s.heat(e, &r.item, 0, s.head, end)
 	}
 	return dst
 }

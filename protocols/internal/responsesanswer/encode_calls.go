@@ -94,7 +94,7 @@ func (s *Encoder) toolArgs(dst []byte, e *event.Event) []byte {
 	if len(text) > 0 && !c.carry.Holds() && c.unwrap == nil && !s.opt.WholeCalls {
 		for i := range s.calls {
 			if &s.calls[i] == c {
-				s.heat(e.Kind, e.Call, &c.item, i, c.head, "\"}\n\n")
+				s.heat(e, &c.item, i, c.head, "\"}\n\n")
 			}
 		}
 	}
