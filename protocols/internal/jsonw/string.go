@@ -178,45 +178,48 @@ func appendEscaped(dst []byte, s string, ascii uint64) []byte {
 
 // appendLong appends b[i:] with escapes, up to the index that it returns. With check, it stops before invalid UTF-8.
 func appendLong(dst, b []byte, i int, check bool) ([]byte, int) {
-	const most = BlockSize // bytes that are copied at once; what follows a special one is overwritten later
+	const (
+		most   = BlockSize // bytes that are copied at once; what follows a special one is overwritten later
+		escape = 6         // bytes of the longest escape
+	)
 	var masks Masks
 	done := 0 // bytes at base whose text is known to be valid
 	for base := i; base < len(b); {
 		blocks, _ := Special(&masks, b[base:])
+		if room := base - i + blocks*BlockSize*escape + most; cap(dst)-len(dst) < room {
+			dst = slices.Grow(dst, max(room, len(b)-i+(len(b)-i)/8))
+		}
+		out, o := dst[:cap(dst)], len(dst)
 		for k, m := range masks.Special[:blocks] {
 			if w := masks.Wide[k]; w != 0 && check {
 				next, ok := ValidWide(b, base, w, done)
 				if !ok {
-					return append(dst, b[i:base+done]...), base + done
+					return append(out[:o], b[i:base+done]...), base + done
 				}
 				done = next
 			}
+			if n := len(b) - base; n < BlockSize {
+				m &= 1<<n - 1
+			}
 			for ; m != 0; m &= m - 1 {
 				p := base + bits.TrailingZeros64(m)
-				if p >= len(b) {
-					break
-				}
-				n := p - i
-				if cap(dst)-len(dst) < n+most {
-					dst = slices.Grow(dst, len(b)-i+(len(b)-i)/8+most)
-				}
-				out, o := dst[:cap(dst)], len(dst)
-				if n <= most && i+most <= len(b) {
+				if n := p - i; n <= most && i+most <= len(b) {
 					CopyBlock((*[most]byte)(out[o:]), (*[most]byte)(b[i:]))
+					o += n
 				} else {
-					copy(out[o:], b[i:p])
+					o += copy(out[o:], b[i:p])
 				}
-				o += n
+				i = p + 1
 				if c := b[p]; shortEscapes[c] != 0 {
 					binary.LittleEndian.PutUint16(out[o:], shortEscapes[c])
 					o += 2
 				} else {
 					o += len(append(out[o:o], '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15]))
 				}
-				dst, i = out[:o], p+1
 			}
 			base += BlockSize
 		}
+		dst = out[:o]
 	}
 	return append(dst, b[i:]...), len(b)
 }
