@@ -294,7 +294,7 @@ func xmlCall(b *builder, call jsonval.Value, path string) error {
 	if args.Kind == jsonval.String && strings.TrimSpace(args.Str) != "" {
 		// OpenAI's form has the arguments as a string of JSON; the template wants the object in it.
 		var err error
-		if args, err = jsonval.ParseString(args, path+".arguments"); err != nil {
+		if args, err = new(jsonval.Builder).ParseString(args, path+".arguments"); err != nil {
 			return fromJSON(err)
 		}
 	}

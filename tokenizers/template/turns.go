@@ -53,6 +53,7 @@ func parseTurns(in *input, roles ...string) ([]*callTurn, error) {
 		return nil, &Error{path: "messages", reason: "is empty"}
 	}
 	turns := make([]*callTurn, n)
+	var args jsonval.Builder
 	for i := range turns {
 		var v jsonval.Value
 		if in.turns != nil {
@@ -97,7 +98,7 @@ func parseTurns(in *input, roles ...string) ([]*callTurn, error) {
 				return nil, &Error{path: t.path + "." + key, reason: "is not a string"}
 			}
 		}
-		if t.calls, err = parseCalls(v.Get("tool_calls"), t.path+".tool_calls"); err != nil {
+		if t.calls, err = parseCalls(v.Get("tool_calls"), t.path+".tool_calls", &args); err != nil {
 			return nil, err
 		}
 	}
@@ -113,7 +114,7 @@ func elementPath(list string, i int, member string) (element, path string) {
 	return path[:len(path)-len(member)], path
 }
 
-func parseCalls(v jsonval.Value, path string) ([]call, error) {
+func parseCalls(v jsonval.Value, path string, b *jsonval.Builder) ([]call, error) {
 	if !v.True() {
 		return nil, nil
 	}
@@ -142,7 +143,7 @@ func parseCalls(v jsonval.Value, path string) ([]call, error) {
 		switch c.args.Kind {
 		case jsonval.String:
 			c.raw, c.isRaw = c.args.Str, true
-			switch args, err := jsonval.ParseString(c.args, c.argsPath); {
+			switch args, err := b.ParseString(c.args, c.argsPath); {
 			case err == nil:
 				c.args = args
 			case strings.TrimSpace(c.raw) == "":

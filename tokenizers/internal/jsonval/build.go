@@ -59,11 +59,33 @@ func (b *Builder) Add(kind byte, text string) {
 		b.failed = b.failed || !utf8.ValidString(text)
 		b.push(Value{Kind: String, Str: text, Bool: kind == '!'})
 	case '=':
-		b.reader.Reset(jsonr.Span{Data: unsafe.Slice(unsafe.StringData(text), len(text))}, "")
+		b.reader.Reset(jsonr.Span{Data: view(text)}, "")
 		b.read(&b.reader, text, maxDepth)
 		b.failed = b.reader.End() != nil || b.failed
 	}
 }
+
+// ParseString is [Parse] for the JSON in a string, with which the value may share memory. If a model wrote it, numbers keep
+// their spelling, such as 1e3. The Builder must not have parts; it has none afterward.
+func (b *Builder) ParseString(v Value, name string) (Value, error) {
+	b.written = v.Bool
+	return b.parse(view(v.Str), v.Str, name)
+}
+
+// parse reads the value in data. If text is not empty, it is data as a string, with which the value may share memory.
+func (b *Builder) parse(data []byte, text, name string) (Value, error) {
+	b.reader.Reset(jsonr.Span{Data: data}, name)
+	b.read(&b.reader, text, 0)
+	v := b.stack[0]
+	b.stack, b.failed = b.stack[:0], false
+	if err := b.reader.End(); err != nil {
+		return Value{}, err
+	}
+	return v, nil
+}
+
+// view returns the bytes of s without a copy. They must not be modified.
+func view(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 
 // Value returns the value. It reports false if a part is not what [Parse] reads the same way from JSON of any depth and
 // position: text that is not UTF-8, invalid or very deep JSON, or a very long integer.

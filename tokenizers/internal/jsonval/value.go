@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/weft-go/weft/tokenizers/internal/jsonr"
 )
 
 // Kind is the type of a [Value].
@@ -39,20 +37,9 @@ type Value struct {
 }
 
 // Parse reads data, which must be one value. name is the root of paths in errors, which are *jsonr.Error.
-func Parse(data []byte, name string) (Value, error) { return parse(data, name, &Builder{}) }
-
-// ParseString is [Parse] for the JSON in a string. If a model wrote it, numbers keep their spelling, such as 1e3.
-func ParseString(v Value, name string) (Value, error) {
-	return parse([]byte(v.Str), name, &Builder{written: v.Bool})
-}
-
-func parse(data []byte, name string, b *Builder) (Value, error) {
-	r := jsonr.New(jsonr.Span{Data: data}, name)
-	b.read(r, "", 0)
-	if err := r.End(); err != nil {
-		return Value{}, err
-	}
-	return b.stack[0], nil
+func Parse(data []byte, name string) (Value, error) {
+	var b Builder
+	return b.parse(data, "", name)
 }
 
 func number(s string, written bool) Value {
