@@ -129,13 +129,22 @@ func (w *worker) plane(t kvevent.Tier) int {
 // counts reports whether events of this attention kind and group determine the length of a cached prefix. Of several
 // groups with full attention only the first one does, because the others hold the same prefixes.
 func (w *worker) counts(ev *kvevent.Event) bool {
-	if ev.Attention != kvevent.FullAttention {
-		return false
+	if !w.grouped {
+		return ev.Attention == kvevent.FullAttention && ev.Kind == kvevent.Stored
 	}
-	if !w.grouped && ev.Kind == kvevent.Stored {
-		w.grouped, w.group = true, ev.Group
+	return ev.Attention == kvevent.FullAttention && ev.Group == w.group
+}
+
+// setGroup makes the group of a valid event the one that counts, unless an earlier event did so.
+func (x *Index) setGroup(w *worker, ev *kvevent.Event) {
+	if w.grouped {
+		return
 	}
-	return w.grouped && w.group == ev.Group
+	w.grouped, w.group = true, ev.Group
+	if w.groups.number(ev.Group) >= 0 {
+		x.ungroup(w) // removals do not say which kind of attention they are for
+		w.strange = true
+	}
 }
 
 // adopt copies the group and the ratio of a worker that stores blocks in w, which may be a store. Other workers may
@@ -162,10 +171,11 @@ func (x *Index) store(w, source *worker, ev *kvevent.Event) (res Result) {
 		source.refused = source.refused || !isTail(ev, int(source.ratio)*x.block)
 		return Result{Ignored: n}
 	}
+	x.setGroup(source, ev)
 	if ev.BlockSize != 0 || len(ev.TokenIDs)+len(ev.LocalHashes)+len(ev.SequenceHashes) > 0 {
 		source.size(ratio, ev)
-		if g := source.groups; g != nil && (g.ratio != ratio || g.number(ev.Group) >= 0) {
-			x.ungroup(source) // its blocks cannot be compared, or its removals are not distinguished
+		if g := source.groups; g != nil && g.ratio != ratio {
+			x.ungroup(source) // its blocks cannot be compared
 			source.strange = true
 		}
 	}

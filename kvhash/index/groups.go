@@ -316,7 +316,7 @@ func (x *Index) loadGroups(c *cursor, w *worker) {
 	g := &groups{need: int32(c.uint(math.MaxInt32)), ratio: int32(c.uint(maxRatio)), held: make(map[uint64]grouped)}
 	for range n {
 		id := c.int()
-		c.check(id == int64(int32(id)) && !slices.Contains(g.ids, int32(id)))
+		c.check(id == int64(int32(id)) && !slices.Contains(g.ids, int32(id)) && (!w.grouped || int32(id) != w.group))
 		g.ids = append(g.ids, int32(id))
 	}
 	c.check(g.need > 0 && g.ratio > 0 && w.store == 0)

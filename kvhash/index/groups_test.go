@@ -204,18 +204,28 @@ func TestGroupsBest(t *testing.T) {
 	require.Len(t, dst[:70], 70)
 }
 
-// An engine stores a block of a cache group with a sliding window, and then one with full attention that the index ignores. The group is then
-// of both kinds, also in a snapshot.
-func TestGroupOfBothKindsInSnapshot(t *testing.T) {
-	x := index.New(1, nil)
-	id := x.AddWorker(index.Key{})
-	ev := kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{1}, LocalHashes: []uint64{1}, Group: 3}
-	ev.Attention, ev.Window = kvevent.SlidingWindow, 2
-	require.Equal(t, 1, x.Add(id, &ev).Stored)
-	ev.Attention, ev.Window, ev.Tier = kvevent.FullAttention, 0, kvevent.NumTiers+1
-	require.Equal(t, 1, x.Add(id, &ev).Ignored)
-	data := x.AppendSnapshot(nil)
-	y, err := index.LoadAll(data, nil)
-	require.NoError(t, err)
-	require.Equal(t, data, y.AppendSnapshot(nil))
+// TestGroupOfBothKinds checks which group counts if an engine uses one with a sliding window and then with full attention: an
+// event that is ignored changes nothing, and after a valid one the index knows no other groups.
+func TestGroupOfBothKinds(t *testing.T) {
+	window := kvevent.Event{Kind: kvevent.Stored, Attention: kvevent.SlidingWindow, Window: 2, BlockHashes: []uint64{1}, LocalHashes: []uint64{1}, Group: 3}
+	ignored := kvevent.Event{Kind: kvevent.Stored, Tier: kvevent.NumTiers + 1, BlockHashes: []uint64{1}, LocalHashes: []uint64{1}, Group: 3}
+	full := kvevent.Event{Kind: kvevent.Stored, BlockHashes: []uint64{1}, LocalHashes: []uint64{1}}
+	for _, group := range []int32{3, 4} {
+		full.Group = group
+		x := index.New(1, nil)
+		id := x.AddWorker(index.Key{})
+		require.Equal(t, 1, x.Add(id, &window).Stored)
+		require.Equal(t, 1, x.Add(id, &ignored).Ignored)
+		require.Equal(t, 1, x.Add(id, &full).Stored)
+		require.Len(t, x.AppendMatches(nil, []uint64{1}), 1)
+		want := 1 // the block with the sliding window
+		if group == 3 {
+			want = 0 // only the block with full attention is known
+		}
+		require.Equal(t, want, x.Add(id, &kvevent.Event{Kind: kvevent.Removed, Attention: kvevent.SlidingWindow, BlockHashes: []uint64{1}, Group: 3}).Removed, group)
+		data := x.AppendSnapshot(nil)
+		y, err := index.LoadAll(data, nil)
+		require.NoError(t, err)
+		require.Equal(t, data, y.AppendSnapshot(nil))
+	}
 }

@@ -251,10 +251,7 @@ func (m *model) apply(id index.WorkerID, ev *kvevent.Event) (res index.Result) {
 		if ev.Attention != kvevent.FullAttention {
 			return index.Result{Ignored: n}
 		}
-		if ev.Kind == kvevent.Stored && !w.grouped {
-			w.grouped, w.group = true, ev.Group
-		}
-		if !w.grouped || w.group != ev.Group {
+		if w.grouped && w.group != ev.Group || !w.grouped && ev.Kind == kvevent.Removed {
 			return index.Result{Ignored: n}
 		}
 		if tier > kvevent.NumTiers {
@@ -309,11 +306,17 @@ func (m *model) store(w *modelWorker, ev *kvevent.Event, tier kvevent.Tier) (res
 		w.refused = true
 		return index.Result{Ignored: n}
 	}
+	if !w.grouped {
+		w.grouped, w.group = true, ev.Group
+		if w.groups[ev.Group] != nil {
+			w.groups, w.need, w.strange = nil, 0, true
+		}
+	}
 	if ev.BlockSize != 0 || tokens+hashes > 0 {
 		w.small = (w.small || w.each == 0) && n == 1 && (w.each != 0 || ev.BlockSize != 0 && tokens >= size)
 		w.ahead = w.ahead || n > 0 && hashes == 0 && tokens > n*size
 		w.each = each
-		if w.groups != nil && (w.groupEach != each || w.groups[ev.Group] != nil) {
+		if w.groups != nil && w.groupEach != each {
 			w.groups, w.need, w.strange = nil, 0, true
 		}
 	}

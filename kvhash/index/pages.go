@@ -100,6 +100,7 @@ func (x *Index) gather(id WorkerID, w *worker, ev *kvevent.Event) (res Result) {
 		w.unknown = true
 		return Result{Ignored: n}
 	}
+	x.setGroup(w, ev)
 	if w.pages == nil {
 		w.unknown = w.unknown || w.resident() > 0 // blocks whose pages are unknown
 		w.paged = true

@@ -268,10 +268,7 @@ func (m *togetherModel) store(w, source *togetherWorker, ev *kvevent.Event, tier
 		source.strange = true
 		return index.Result{Ignored: n}
 	}
-	if !source.grouped {
-		source.grouped, source.group = true, ev.Group
-	}
-	if source.group != ev.Group {
+	if source.grouped && source.group != ev.Group {
 		return index.Result{Ignored: n}
 	}
 	if tier > kvevent.NumTiers || ev.HasParent && slices.Contains(ev.BlockHashes, ev.Parent) {
@@ -292,6 +289,9 @@ func (m *togetherModel) store(w, source *togetherWorker, ev *kvevent.Event, tier
 		tail := n == 1 && size > 0 && size < whole && whole%size == 0 && tokens/size == 1 // the end of a prompt
 		source.refused = source.refused || !tail
 		return index.Result{Ignored: n}
+	}
+	if !source.grouped {
+		source.grouped, source.group = true, ev.Group
 	}
 	if ev.BlockSize != 0 || tokens+hashed > 0 {
 		if source.ratio != 0 && ratio != source.ratio {
