@@ -128,19 +128,24 @@ func (v Value) Key() string {
 // Get returns the field called name of an object. The value does not exist if the object lacks it. It compares the
 // fields in order.
 func (v Value) Get(name string) Value {
-	if v.Kind() != Object {
+	d := v.d
+	if d == nil {
 		return Value{}
 	}
-	for i, end := v.i+1, v.d.node(v.i).next; i < end; {
-		n := v.d.node(i)
-		if n.flags&flagKeyEscaped == 0 {
-			if int(n.keyLen) == min(len(name), longKey) && string(v.d.name(n)) == name {
-				return Value{v.d, i}
-			}
-		} else if (Value{v.d, i}).KeyIs(name) {
-			return Value{v.d, i}
+	n := d.node(v.i)
+	if n.kind != Object {
+		return Value{}
+	}
+	size := uint16(min(len(name), longKey))
+	for i, end := v.i+1, n.next; i < end; i = n.next {
+		n = d.node(i)
+		found := n.keyLen == size && string(d.name(n)) == name
+		if n.flags&flagKeyEscaped != 0 {
+			found = Value{d, i}.KeyIs(name)
 		}
-		i = n.next
+		if found {
+			return Value{d, i}
+		}
 	}
 	return Value{}
 }
