@@ -22,12 +22,16 @@ var upstreamTables = []string{"testdata/upstream.txt"}
 // TestUpstream runs the cases of the test suites of vLLM, SGLang and llama.cpp. Each is equal, or in testdata/upstream.txt
 // with a reason. With WEFT_TEST=long it runs all of them, and in chunks, otherwise a sample and the cases in the table.
 func TestUpstream(t *testing.T) {
+	files := map[string]string{}
+	for source, name := range upstreamSources {
+		files[source] = shared(t, "corpus", "parsers", "upstream", name+".jsonl")
+	}
 	table := differences(t, upstreamTables[0])
 	var mu sync.Mutex
 	totals := map[string]*tally{}
 	t.Run("cases", func(t *testing.T) {
-		for source, file := range upstreamSources {
-			for family, list := range load(t, shared(t, "corpus", "parsers", "upstream", file+".jsonl"), func(c *upstreamCase) string { return c.Family }) {
+		for source, file := range files {
+			for family, list := range load(t, file, func(c *upstreamCase) string { return c.Family }) {
 				t.Run(source+"/"+family, func(t *testing.T) {
 					t.Parallel()
 					n := runUpstream(t, source, list, table)
