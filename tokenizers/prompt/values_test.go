@@ -125,6 +125,9 @@ func TestValues(t *testing.T) {
 			seen[list[i].same(rt, req, body)]++
 		}
 	})
+	if testing.Short() {
+		return // a few conversations need not end in all three ways
+	}
 	for _, outcome := range []string{"printed", "changed", "refused"} {
 		require.Positive(t, seen[outcome], outcome)
 	}
