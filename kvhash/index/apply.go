@@ -143,7 +143,6 @@ func (x *Index) setGroup(w *worker, ev *kvevent.Event) {
 	w.grouped, w.group = true, ev.Group
 	if w.groups.number(ev.Group) >= 0 {
 		x.ungroup(w) // removals do not say which kind of attention they are for
-		w.strange = true
 	}
 }
 
@@ -176,7 +175,6 @@ func (x *Index) store(w, source *worker, ev *kvevent.Event) (res Result) {
 		source.size(ratio, ev)
 		if g := source.groups; g != nil && g.ratio != ratio {
 			x.ungroup(source) // its blocks cannot be compared
-			source.strange = true
 		}
 	}
 	if n > 0 && len(ev.TokenIDs) > x.covered(n*int(ratio)*x.block) && len(ev.LocalHashes)+len(ev.SequenceHashes) == 0 {

@@ -135,8 +135,9 @@ func (g *groups) number(id int32) int {
 	return slices.Index(g.ids, id)
 }
 
-// ungroup forgets the groups of a worker.
+// ungroup forgets the groups of a worker, whose events the index does not understand.
 func (x *Index) ungroup(w *worker) {
+	w.strange = true
 	x.clearGroups(w)
 	w.groups = nil
 	x.showNeed(w)
