@@ -54,7 +54,7 @@ func (s *TokenWriter) Write(p []byte) (int, error) {
 	case !s.seal && len(p) <= len(s.buf)-s.held: // a short piece, as in a stream
 		s.n += len(p)
 		s.held += copy(s.buf[s.held:], p)
-	case !s.seal && s.key == nil:
+	case !s.seal && s.key == nil: // a long piece, without the copies of write
 		s.n += len(p)
 		s.flush()
 		s.crc = crc32.Update(s.crc, castagnoli, p)

@@ -307,7 +307,6 @@ func (s *Encoder) turn(dst []byte, kind event.Kind, part int32) []byte {
 		dst = s.stopBlock(dst)
 	}
 	if b.signed {
-		s.unread = s.unread[:0]
 		s.sign.Reset()
 	}
 	b.kind, b.part, b.wired, b.signed, b.sig, b.flags = kind, part, false, false, b.sig[:0], 0
@@ -353,7 +352,7 @@ func (s *Encoder) text(dst, text []byte) []byte {
 	return append(dst, deltaEnd...)
 }
 
-// maxUnread is the number of bytes of reasoning at which they are signed. Signing each delta takes as long as copying it.
+// maxUnread is the number of bytes of unsigned reasoning from which it is signed. One call for many deltas takes less time.
 const maxUnread = 1 << 12
 
 // signText signs the text that is not signed yet.

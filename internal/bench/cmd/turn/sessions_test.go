@@ -12,14 +12,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weft-go/weft/internal/bench"
-	"github.com/weft-go/weft/protocols/replay"
 	"github.com/weft-go/weft/protocols/wire"
 	"github.com/weft-go/weft/tokenizers/prompt"
 )
 
 // TestSessions renders a request of each of many sessions of 100K tokens with a Memo that has room for a few of them. The
-// Memo stays within its limit, what it counts is what the process uses, and at the end it knows the last sessions and no
-// others. WEFT_SESSIONS sets the number of sessions.
+// Memo stays within its limit, the memory of the process does not grow, and at the end the Memo has the last sessions
+// only. WEFT_SESSIONS sets the number of sessions.
 func TestSessions(t *testing.T) {
 	shared := bench.Shared("../../../..")
 	if shared == "" {
@@ -35,9 +34,7 @@ func TestSessions(t *testing.T) {
 	require.NoError(t, err)
 	model, err := subjects[0].load(shared)
 	require.NoError(t, err)
-	signer, err := replay.NewSigner(make([]byte, replay.KeySize), nil)
-	require.NoError(t, err)
-	r := &run{model: model, sign: signer.With("\x00"), texts: texts}
+	r := &run{model: model, sign: testSigner(t), texts: texts}
 	require.NoError(t, r.calibrate(100_000))
 
 	inUse := func() int {
@@ -64,10 +61,10 @@ func TestSessions(t *testing.T) {
 		}
 		return before
 	}
-	const before = 1 << 20 // sessions of the random texts
+	const first = 1 << 20 // session; calibrate uses smaller ones
 	most, base := 0, 0
 	for i := range sessions {
-		require.Nil(t, take(before+uint64(i), r.requests-2))
+		require.Nil(t, take(first+uint64(i), r.requests-2))
 		n, size := memo.Len()
 		require.LessOrEqual(t, size, memoBytes)
 		most = max(most, n)
@@ -83,7 +80,7 @@ func TestSessions(t *testing.T) {
 		require.Less(t, inUse(), base+base/20)
 	}
 	for i := sessions - 1; i > sessions-n; i-- { // each of these takes a little more than before
-		require.Equal(t, before+uint64(i), take(before+uint64(i), r.requests-1), "session %d of %d", i, sessions)
+		require.Equal(t, first+uint64(i), take(first+uint64(i), r.requests-1), "session %d of %d", i, sessions)
 	}
-	require.Nil(t, take(before+uint64(sessions/4), r.requests-1), "an old session")
+	require.Nil(t, take(first+uint64(sessions/4), r.requests-1), "an old session")
 }
