@@ -21,6 +21,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+	"unsafe"
 )
 
 // MaxDepth is the deepest nesting a [Reader] accepts.
@@ -259,6 +260,9 @@ func (r *Reader) Plain() (from, to int, ok bool) {
 	r.i = to + 1
 	return from, to, true
 }
+
+// SkipPlain returns the number of bytes before the first quote, backslash or control character in s, or len(s).
+func SkipPlain(s string) int { return skipPlain(unsafe.Slice(unsafe.StringData(s), len(s)), 0) }
 
 // skipPlain returns the index, from i on, of the first quote, backslash or control character, or len(b).
 func skipPlain(b []byte, i int) int {

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/weft-go/weft/tokenizers/internal/jsonr"
 )
 
 // Kind is the type of a [Value].
@@ -142,16 +144,20 @@ func (v Value) AppendJSON(dst []byte) []byte {
 }
 
 func appendQuoted(dst []byte, s string) []byte {
+	return append(AppendEscaped(append(dst, '"'), s), '"')
+}
+
+// AppendEscaped appends s as json.dumps(s, ensure_ascii=False) prints it, without the quotes around it.
+func AppendEscaped(dst []byte, s string) []byte {
 	const hex = "0123456789abcdef"
-	dst = append(dst, '"')
-	from := 0
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		if c >= 0x20 && c != '"' && c != '\\' {
-			continue
+	for {
+		n := jsonr.SkipPlain(s)
+		dst = append(dst, s[:n]...)
+		if n == len(s) {
+			return dst
 		}
-		dst = append(dst, s[from:i]...)
-		from = i + 1
+		c := s[n]
+		s = s[n+1:]
 		switch c {
 		case '"', '\\':
 			dst = append(dst, '\\', c)
@@ -169,8 +175,6 @@ func appendQuoted(dst []byte, s string) []byte {
 			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
 		}
 	}
-	dst = append(dst, s[from:]...)
-	return append(dst, '"')
 }
 
 // Text returns v as Python's str prints it, for scalars; containers are printed as JSON.

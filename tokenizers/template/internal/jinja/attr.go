@@ -320,6 +320,7 @@ var dictMethods = map[string]dictMethod{
 	"values": func(rt *render, d *Dict, a *args) Value { rt.noArgs("values", a); return &view{d, 'v'} },
 	"copy": func(rt *render, d *Dict, a *args) Value {
 		rt.noArgs("copy", a)
+		rt.charge(80 * len(d.names))
 		return d.clone()
 	},
 	"fromkeys": func(rt *render, _ *Dict, a *args) Value {
@@ -340,7 +341,7 @@ var dictMethods = map[string]dictMethod{
 
 func (d *Dict) clone() *Dict {
 	c := &Dict{}
-	for i, k := range d.keys {
+	for i, k := range d.keyList() {
 		c.push(k, d.vals[i])
 	}
 	return c

@@ -1163,7 +1163,7 @@ func (l *argList) eval(rt *render, a *args, caller *macro) {
 		if !ok {
 			rt.fail("argument after ** is not a dict")
 		}
-		for i, k := range d.keys {
+		for i, k := range rt.keys(d) {
 			s, ok := k.(*Str)
 			if !ok {
 				rt.fail("key after ** is not a string")

@@ -98,7 +98,7 @@ func (b *Builder) Value(v *jsonval.Value, root *Origin) Value {
 		}
 		l.Items = b.room(len(v.List))
 		for i := range v.List {
-			l.Items = append(l.Items, b.Value(&v.List[i], b.origin(root, "", i)))
+			l.Items = append(l.Items, b.part(&v.List[i], root, "", i))
 		}
 		return l
 	case jsonval.Object:
@@ -106,13 +106,27 @@ func (b *Builder) Value(v *jsonval.Value, root *Origin) Value {
 		if len(v.List) == 0 {
 			return d
 		}
-		d.keys, d.vals = b.room(len(v.List)), b.room(len(v.List))
+		d.names, d.vals = v.Keys, b.room(len(v.List))
 		for i, k := range v.Keys {
-			d.push(b.str(k, root), b.Value(&v.List[i], b.origin(root, k, -1)))
+			d.vals = append(d.vals, b.part(&v.List[i], root, k, -1))
+		}
+		if len(d.vals) > manyKeys {
+			d.findFast()
 		}
 		return d
 	}
 	return nil
+}
+
+// part converts v, a part of the value at parent.
+func (b *Builder) part(v *jsonval.Value, parent *Origin, key string, index int) Value {
+	switch v.Kind {
+	case jsonval.Undefined, jsonval.Null:
+		return nil
+	case jsonval.Bool:
+		return v.Bool
+	}
+	return b.Value(v, b.origin(parent, key, index))
 }
 
 func (b *Builder) dict(src *Origin) *Dict {
@@ -186,11 +200,11 @@ func (b *Builder) read(r *jsonr.Reader, at *Origin) Value {
 				d.vals[i] = x
 				continue
 			}
-			if d.keys == nil {
-				d.keys = make([]Value, 0, 4)
+			if d.names == nil {
+				d.names = make([]string, 0, 4)
 				d.vals = make([]Value, 0, 4)
 			}
-			d.push(b.str(k, at), x)
+			d.pushName(k, x)
 		}
 		return d
 	}
@@ -281,25 +295,36 @@ func (rt *render) dumps(w *sbuf, v Value, st *jsonStyle, level int, in *Origin) 
 		rt.leave()
 	case *Dict:
 		src := or(v.src)
-		if len(v.keys) == 0 {
+		if len(v.vals) == 0 {
 			w.add("{}", src)
 			return
 		}
 		rt.enter()
 		w.add("{", src)
-		order := make([]int, len(v.keys))
-		for i := range order {
-			order[i] = i
-		}
+		var order []int
 		if st.sort {
-			slices.SortStableFunc(order, func(a, b int) int { return rt.order("<", v.keys[a], v.keys[b]) })
+			keys := rt.keys(v)
+			order = make([]int, len(keys))
+			for i := range order {
+				order[i] = i
+			}
+			slices.SortStableFunc(order, func(a, b int) int { return rt.order("<", keys[a], keys[b]) })
 		}
-		for n, i := range order {
-			if n > 0 {
+		for i := range v.vals {
+			if i > 0 {
 				w.add(st.item, src)
 			}
+			if st.sort {
+				i = order[i]
+			}
 			line(level+1, src)
-			switch k := v.keys[i].(type) {
+			if v.names != nil && !st.ascii {
+				w.quote(v.names[i], src)
+				w.add(st.key, src)
+				rt.dumps(w, v.vals[i], st, level+1, src)
+				continue
+			}
+			switch k := v.key(i).(type) {
 			case *Str:
 				rt.jsonStr(w, k, st, func(o *Origin) *Origin {
 					if src != nil {
@@ -342,7 +367,24 @@ func (rt *render) jsonNum(n num) string {
 	return rt.numText(n)
 }
 
+// quote adds a string as JSON that is not ASCII only. The text is not the template's output.
+func (w *sbuf) quote(s string, src *Origin) {
+	const piece = 1 << 16 // bytes after which the limit is checked, since escapes take up to 6 bytes per byte
+	w.b = append(w.b, '"')
+	for ; len(s) > piece; s = s[piece:] {
+		w.b = jsonval.AppendEscaped(w.b, s[:piece])
+		w.limit(0)
+	}
+	w.b = append(jsonval.AppendEscaped(w.b, s), '"')
+	w.limit(0)
+	w.mark(src)
+}
+
 func (rt *render) jsonStr(w *sbuf, s *Str, st *jsonStyle, or func(*Origin) *Origin) {
+	if s.segs == nil && !st.ascii {
+		w.quote(s.s, or(s.src))
+		return
+	}
 	first, last := s.src, s.src
 	if s.segs != nil {
 		first, last = s.segs[0].Origin, s.segs[len(s.segs)-1].Origin

@@ -38,11 +38,11 @@ func truth(v Value) bool {
 	case *Tuple:
 		return len(v.Items) > 0
 	case *Dict:
-		return len(v.keys) > 0
+		return len(v.vals) > 0
 	case *rng:
 		return v.n > 0
 	case *view:
-		return len(v.d.keys) > 0
+		return len(v.d.vals) > 0
 	case *loop:
 		return true
 	}
@@ -174,7 +174,7 @@ func (rt *render) reprOf(w *sbuf, v Value, in *Origin) {
 		src := or(v.src)
 		rt.enter()
 		w.add("{", src)
-		for i, k := range v.keys {
+		for i, k := range rt.keys(v) {
 			if i > 0 {
 				w.add(", ", src)
 			}
@@ -275,6 +275,12 @@ func hexEscape(kind byte, r rune, n int) string {
 	return "\\" + string(kind) + strings.Repeat("0", n-len(s)) + s
 }
 
+// keys returns the keys of a dict. The caller must not change them.
+func (rt *render) keys(d *Dict) []Value {
+	rt.charge(80 * len(d.names))
+	return d.keyList()
+}
+
 // list returns the elements of an iterable. The caller must not change them.
 func (rt *render) list(v Value) []Value {
 	switch v := v.(type) {
@@ -283,7 +289,7 @@ func (rt *render) list(v Value) []Value {
 	case *Tuple:
 		return v.Items
 	case *Dict:
-		return v.keys
+		return rt.keys(v)
 	case *undef:
 		return nil
 	case *Str:
@@ -307,13 +313,13 @@ func (rt *render) list(v Value) []Value {
 	case *view:
 		switch v.kind {
 		case 'k':
-			return v.d.keys
+			return rt.keys(v.d)
 		case 'v':
 			return v.d.vals
 		}
-		rt.charge(80 * len(v.d.keys))
-		out := make([]Value, len(v.d.keys))
-		for i, k := range v.d.keys {
+		rt.charge(80 * len(v.d.vals))
+		out := make([]Value, len(v.d.vals))
+		for i, k := range rt.keys(v.d) {
 			out[i] = &Tuple{Items: []Value{k, v.d.vals[i]}}
 		}
 		return out
@@ -351,13 +357,13 @@ func (rt *render) length(v Value) (n int, ok bool) {
 	case *Tuple:
 		return len(v.Items), true
 	case *Dict:
-		return len(v.keys), true
+		return len(v.vals), true
 	case *undef:
 		return 0, true
 	case *rng:
 		return int(v.n), true
 	case *view:
-		return len(v.d.keys), true
+		return len(v.d.vals), true
 	case *loop:
 		return v.length(rt), true
 	}
@@ -383,13 +389,18 @@ func (rt *render) equal(a, b Value) bool {
 		return ok && rt.sameItems(x.Items, y.Items)
 	case *Dict:
 		y, ok := b.(*Dict)
-		if !ok || len(x.keys) != len(y.keys) {
+		if !ok || len(x.vals) != len(y.vals) {
 			return false
 		}
 		rt.enter()
 		defer rt.leave()
-		for i, k := range x.keys {
-			j := y.index(rt, k)
+		for i := range x.vals {
+			j := -1
+			if s, ok := x.text(i); ok {
+				j = y.find(s)
+			} else {
+				j = y.index(rt, x.keys[i])
+			}
 			if j < 0 || !rt.equal(x.vals[i], y.vals[j]) {
 				return false
 			}

@@ -296,7 +296,7 @@ func init() {
 func (rt *render) fillDict(d *Dict, v Value) {
 	rt.undefined(v)
 	if x, ok := v.(*Dict); ok {
-		for i, k := range x.keys {
+		for i, k := range rt.keys(x) {
 			d.put(rt, k, x.vals[i])
 		}
 		return

@@ -182,15 +182,20 @@ func (w *sbuf) add(s string, src *Origin) {
 	if s == "" {
 		return
 	}
-	if w.size()+len(s) > w.rt.maxText {
-		w.rt.limit("text exceeds %d bytes", w.rt.maxText)
-	}
+	w.limit(len(s))
 	if w.base != "" {
 		w.follow(s)
 	} else {
 		w.b = append(w.b, s...)
 	}
 	w.mark(src)
+}
+
+// limit fails if the text is too long with n more bytes.
+func (w *sbuf) limit(n int) {
+	if w.size()+n > w.rt.maxText {
+		w.rt.limit("text exceeds %d bytes", w.rt.maxText)
+	}
 }
 
 // follow adds a text of which base may have the beginning.
@@ -291,10 +296,11 @@ type Tuple struct {
 
 // Dict is Python's dict: it keeps the order of insertion.
 type Dict struct {
-	keys []Value
-	vals []Value
-	at   map[string]int // of string keys, once there are many
-	src  *Origin
+	names []string // the keys of a dict of the request, which come from src; it may share them with others. nil once one is added
+	keys  []Value  // the keys, if names is nil
+	vals  []Value
+	at    map[string]int // of string keys, once there are many
+	src   *Origin
 }
 
 const manyKeys = 12
@@ -307,12 +313,49 @@ func (d *Dict) find(key string) int {
 		}
 		return -1
 	}
+	for i, k := range d.names {
+		if k == key {
+			return i
+		}
+	}
 	for i, k := range d.keys {
 		if s, ok := k.(*Str); ok && s.s == key {
 			return i
 		}
 	}
 	return -1
+}
+
+// key returns key i.
+func (d *Dict) key(i int) Value {
+	if d.names != nil {
+		return &Str{s: d.names[i], src: d.src}
+	}
+	return d.keys[i]
+}
+
+// keyList returns the keys. The caller must not change them. In a rendering, [render.keys] also charges for them.
+func (d *Dict) keyList() []Value {
+	if d.names == nil {
+		return d.keys
+	}
+	list, strs := make([]Value, len(d.names)), make([]Str, len(d.names))
+	for i, s := range d.names {
+		strs[i].s, strs[i].src = s, d.src
+		list[i] = &strs[i]
+	}
+	return list
+}
+
+// text returns key i if it is a string.
+func (d *Dict) text(i int) (s string, ok bool) {
+	if d.names != nil {
+		return d.names[i], true
+	}
+	if k, ok := d.keys[i].(*Str); ok {
+		return k.s, true
+	}
+	return "", false
 }
 
 // Get returns the value of a string key.
@@ -333,28 +376,44 @@ func (d *Dict) Set(key *Str, v Value) {
 }
 
 func (d *Dict) push(key, v Value) {
+	d.keys, d.names = append(d.keyList(), key), nil
+	d.vals = append(d.vals, v)
 	if s, ok := key.(*Str); ok {
-		if d.at != nil {
-			d.at[s.s] = len(d.keys)
-		} else if len(d.keys) == manyKeys {
-			d.at = make(map[string]int, 2*manyKeys)
-			for i, k := range d.keys {
-				if s, ok := k.(*Str); ok {
-					d.at[s.s] = i
-				}
-			}
-			d.at[s.s] = len(d.keys)
+		d.pushed(s.s)
+	}
+}
+
+// pushName adds a field to a dict of the request that has only such fields and does not share their names.
+func (d *Dict) pushName(name string, v Value) {
+	d.names = append(d.names, name)
+	d.vals = append(d.vals, v)
+	d.pushed(name)
+}
+
+// pushed adds the last key to d.at.
+func (d *Dict) pushed(key string) {
+	if d.at != nil {
+		d.at[key] = len(d.vals) - 1
+	} else if len(d.vals) > manyKeys {
+		d.findFast()
+	}
+}
+
+// findFast makes d.at.
+func (d *Dict) findFast() {
+	d.at = make(map[string]int, 2*len(d.vals))
+	for i := range d.vals {
+		if s, ok := d.text(i); ok {
+			d.at[s] = i
 		}
 	}
-	d.keys = append(d.keys, key)
-	d.vals = append(d.vals, v)
 }
 
 // All steps through string keys and values.
 func (d *Dict) All() iter.Seq2[string, Value] {
 	return func(yield func(string, Value) bool) {
-		for i, k := range d.keys {
-			if s, ok := k.(*Str); ok && !yield(s.s, d.vals[i]) {
+		for i, v := range d.vals {
+			if s, ok := d.text(i); ok && !yield(s, v) {
 				return
 			}
 		}
@@ -373,40 +432,48 @@ func (d *Dict) Delete(key string) {
 	if i < 0 {
 		return
 	}
-	d.keys = append(d.keys[:i:i], d.keys[i+1:]...)
+	if d.names != nil {
+		d.names = append(d.names[:i:i], d.names[i+1:]...)
+	} else {
+		d.keys = append(d.keys[:i:i], d.keys[i+1:]...)
+	}
 	d.vals = append(d.vals[:i:i], d.vals[i+1:]...)
 	if d.at != nil {
-		d.at = make(map[string]int)
-		for i, k := range d.keys {
-			if s, ok := k.(*Str); ok {
-				d.at[s.s] = i
-			}
-		}
+		d.findFast()
 	}
 }
 
 // DeleteNulls removes the string keys whose value is None, except for one, under the same condition as [Dict.Set].
 func (d *Dict) DeleteNulls(except string) {
-	null := func(key, v Value) bool {
-		s, ok := key.(*Str)
-		return ok && v == nil && s.s != except
+	null := func(i int) bool {
+		s, ok := d.text(i)
+		return ok && d.vals[i] == nil && s != except
 	}
-	keep := 0
-	for i := range d.keys {
-		if !null(d.keys[i], d.vals[i]) {
-			keep++
+	keep := make([]int, 0, 16)
+	for i := range d.vals {
+		if !null(i) {
+			keep = append(keep, i)
 		}
 	}
-	if keep == len(d.keys) {
+	if len(keep) == len(d.vals) {
 		return
 	}
-	keys, vals := d.keys, d.vals
-	d.keys, d.vals, d.at = make([]Value, 0, keep), make([]Value, 0, keep), nil
-	for i := range keys {
-		if !null(keys[i], vals[i]) {
-			d.push(keys[i], vals[i])
-		}
+	d.names, d.keys, d.vals = pick(d.names, keep), pick(d.keys, keep), pick(d.vals, keep)
+	if d.at != nil {
+		d.findFast()
 	}
+}
+
+// pick returns the elements of a list at some indexes. Without a list, it returns nil.
+func pick[T any](list []T, at []int) []T {
+	if list == nil {
+		return nil
+	}
+	out := make([]T, len(at))
+	for k, i := range at {
+		out[k] = list[i]
+	}
+	return out
 }
 
 // num is an integer or a double, for operations on mixed or large numbers.
@@ -685,7 +752,7 @@ func (d *Dict) index(rt *render, key Value) int {
 		return d.find(s.s)
 	}
 	want := hashKey(rt, key)
-	for i, k := range d.keys {
+	for i, k := range d.keys { // the others are strings
 		if _, ok := k.(*Str); !ok && hashKey(rt, k) == want {
 			return i
 		}
