@@ -194,7 +194,11 @@ func (s *harmonyState) resume(n int) {
 
 // called sets the calls that the next results belong to. It keeps the number of results.
 func (s *harmonyState) called(calls []call) {
-	s.calls, s.byID = calls, make(map[string]int, len(calls))
+	s.calls = calls
+	if s.byID == nil || len(s.byID) > 32 { // a large map takes long to clear
+		s.byID = make(map[string]int, len(calls))
+	}
+	clear(s.byID)
 	for i := range calls {
 		if id := calls[i].id; id != "" {
 			s.byID[id] = i

@@ -400,7 +400,11 @@ func toPrompt(out *jinja.Output, roles []string, next, before *memory) *Prompt {
 		}
 	}
 	if spans > 0 {
-		p.Spans = make([]Span, 0, spans) // those after the front
+		n := spans
+		if next != nil && before == nil {
+			n = roomForSpans(n) // for newSpanList
+		}
+		p.Spans = make([]Span, 0, n) // those after the front
 	}
 	begin := at
 	paths, ends := make([]byte, 0, 64*spans), make([]int, 0, spans) // of spans whose origin has no path yet
@@ -431,7 +435,7 @@ func toPrompt(out *jinja.Output, roles []string, next, before *memory) *Prompt {
 	switch {
 	case next == nil:
 	case before == nil:
-		next.spans, p.Spans = (*spanList)(nil).extend(nil, 0, p.Spans)
+		next.spans, p.Spans = newSpanList(p.Spans)
 	default:
 		next.spans, p.Spans = before.spans.extend(before.prompt.Spans, front, p.Spans)
 	}

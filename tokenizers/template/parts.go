@@ -179,13 +179,19 @@ func (l *spanList) extend(front []Span, n int, rest []Span) (*spanList, []Span) 
 			return l, l.spans[:all:all]
 		}
 	}
-	size := n + len(rest)
-	if size == 0 {
+	if n+len(rest) == 0 {
 		return nil, nil
 	}
-	all := append(append(make([]Span, 0, size+size/8+16), front[:n]...), rest...)
-	return &spanList{spans: all}, all[:size:size]
+	return newSpanList(append(append(make([]Span, 0, roomForSpans(n+len(rest))), front[:n]...), rest...))
 }
+
+// newSpanList returns a list that holds the given spans, and the spans.
+func newSpanList(all []Span) (*spanList, []Span) {
+	return &spanList{spans: all}, all[:len(all):len(all)]
+}
+
+// roomForSpans returns the capacity of a list for n spans and later ones.
+func roomForSpans(n int) int { return n + n/8 + 16 }
 
 // renderTurns implements RenderParts for a format whose roles depend on nothing but its options.
 func renderTurns(render func(*input) (*Prompt, error), req Request, messages, tools []*jsonval.Part, before any) (p *Prompt, keep any, size int, err error) {

@@ -4,6 +4,7 @@ package jsonval
 
 import (
 	"slices"
+	"strings"
 	"unicode/utf8"
 	"unsafe"
 
@@ -156,8 +157,8 @@ func (b *Builder) end() {
 
 // share returns a slice with the names that does not change.
 func (b *Builder) share(names []string) []string {
-	for _, s := range b.shapes {
-		if slices.Equal(s, names) {
+	for i := range b.shapes { // latest first
+		if s := b.shapes[(b.shape-1-i)&(len(b.shapes)-1)]; slices.Equal(s, names) {
 			return s
 		}
 	}
@@ -192,13 +193,17 @@ func (b *Builder) read(r *jsonr.Reader, text string, depth int) {
 		}
 		b.end()
 	default:
-		switch s := string(r.Raw().Data); s {
+		data := r.Raw().Data
+		switch s := unsafe.String(unsafe.SliceData(data), len(data)); s {
 		case "null":
 			b.push(Value{Kind: Null})
 		case "true", "false":
 			b.push(Value{Kind: Bool, Bool: s == "true"})
 		default:
 			b.failed = b.failed || len(s) > maxDigits
+			if text == "" {
+				s = strings.Clone(s)
+			}
 			b.push(number(s, b.written))
 		}
 	}

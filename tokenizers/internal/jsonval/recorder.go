@@ -5,6 +5,7 @@ package jsonval
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"unsafe"
 )
 
@@ -141,12 +142,16 @@ func (r *Recorder) differ() {
 func (r *Recorder) part() {
 	n := len(r.steps)
 	p := &Part{ends: make([]uint32, n)}
-	all := make([]byte, n, n+r.size)
-	for k, s := range r.steps {
-		all = append(all, s.text...)
-		all[k], p.ends[k] = s.kind, uint32(len(all)-n)
+	var all strings.Builder // it does not clear its memory first
+	all.Grow(n + r.size)
+	for _, s := range r.steps {
+		all.WriteByte(s.kind)
 	}
-	text := unsafe.String(unsafe.SliceData(all), len(all))
+	for k, s := range r.steps {
+		all.WriteString(s.text)
+		p.ends[k] = uint32(all.Len() - n)
+	}
+	text := all.String()
 	p.kinds, p.own = text[:n], text[n:]
 	for k := range n {
 		r.b.Add(p.kinds[k], p.text(k))
@@ -158,7 +163,7 @@ func (r *Recorder) part() {
 		p.Value = r.b.stack[0]
 		r.b.stack = r.b.stack[:0]
 	}
-	p.bytes = cap(all) + 4*n + p.Value.size()
+	p.bytes = all.Cap() + 4*n + p.Value.size()
 	r.lists[r.list] = append(r.lists[r.list], p)
 }
 
