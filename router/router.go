@@ -33,7 +33,8 @@ type Options struct {
 	FixedRates bool
 	// PredictFor limits how long, after its estimated prefill, a prompt is treated as cached on its worker without a
 	// confirming event; 0 means 5 minutes, a negative value disables predictions. It should be longer than sessions
-	// pause: without events, or where events were lost, predictions are the only information about a cache.
+	// pause: without events, or where events were lost, predictions are the only information about a cache. On each worker,
+	// only as many blocks are predicted as its Engine.Capacity, or 131,072 if that is unknown.
 	PredictFor time.Duration
 	// SessionFor limits how long the worker of a session is stored after the session's last request; 0 means 10
 	// minutes. At most 65,536 sessions are stored.
@@ -135,6 +136,9 @@ func (m *machine) configure(i int, e Engine) {
 	w := m.workers[i]
 	if o := w.engine; o.Prefill != e.Prefill || o.Base != e.Base || o.Attention != e.Attention {
 		w.speed = learn.NewSpeed(m.model.Before()[1] / e.Prefill)
+	}
+	if w.engine.Capacity != e.Capacity {
+		m.index.SetCapacity(w.id, e.Capacity)
 	}
 	w.engine, m.view.Workers[i].Engine = e, e
 }

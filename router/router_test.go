@@ -143,6 +143,26 @@ func TestCancelTakesPredictionsBack(t *testing.T) {
 	}
 }
 
+// No more is predicted on a worker than its device holds: without events, its oldest prompts are taken as evicted.
+func TestPredictionsFit(t *testing.T) {
+	r := router.New(index.New(block, nil), nil)
+	id, err := r.AddWorker(index.Key{}, policy.Both, &router.Engine{Capacity: 10})
+	require.NoError(t, err)
+	cached := func(name byte) int {
+		_, d, err := r.Explain(request(prompt(name, 200)), start)
+		require.NoError(t, err)
+		return d.CachedEstimate / block
+	}
+	for i, name := range []byte("abc") {
+		place(t, r, request(prompt(name, 4*block)), start.Add(time.Duration(i)*time.Second)).Finish(start.Add(time.Duration(i+1)*time.Second), -1, 0)
+	}
+	require.Equal(t, []int{0, 4, 4}, []int{cached('a'), cached('b'), cached('c')})
+	require.True(t, r.Update(id, start, func(w *policy.Worker) { w.Engine.Capacity = 5 }))
+	require.Equal(t, []int{0, 4}, []int{cached('b'), cached('c')})
+	place(t, r, request(prompt('d', 9*block)), start.Add(time.Minute))
+	require.Equal(t, []int{0, 5}, []int{cached('c'), cached('d')}, "the end of a prompt that is too long is not predicted")
+}
+
 // Events and lookups meet: what an engine stored is where the next turn goes.
 func TestEvents(t *testing.T) {
 	r := fleet(t, 3, &router.Options{PredictFor: -1})

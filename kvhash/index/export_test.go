@@ -31,22 +31,17 @@ func (x *Index) check(unique bool) error {
 		}
 	})
 	refs := make(map[held]int)
-	wasteSpans, wastePreds := 0, 0
+	wasteSpans := 0
 	trash := make(map[lane]bool)
 	for _, d := range x.trash {
 		trash[d.lane] = true
-		until, all := 0, 0
+		until := 0
 		if d.expects != nil {
 			for _, list := range d.expects.pages {
 				until += len(list)
 			}
-			for _, p := range d.expects.all {
-				if p.at < len(x.pred.queue) && x.pred.queue[p.at] == p {
-					all++
-				}
-			}
 		}
-		wasteSpans, wastePreds = wasteSpans+until, wastePreds+all
+		wasteSpans += until
 	}
 	if x.garbage.Load() != (len(trash) > 0) {
 		return fmt.Errorf("%d lanes of trash, not noted", len(trash))
@@ -149,29 +144,32 @@ func (x *Index) check(unique bool) error {
 			}
 		}
 	}
-	n, windows, expect, until, all, spans := 0, 0, 0, 0, 0, 0
+	n, windows, expect, until, spans := 0, 0, 0, 0, 0
 	for id, w := range x.workers {
 		if w == nil || w.expects == nil {
 			continue
 		}
-		until, all = until+w.expects.blocks, all+len(w.expects.all)
+		until += w.expects.blocks
+		if w.expects.blocks > w.capacity() {
+			return fmt.Errorf("worker %d: %d blocks are predicted, its capacity is %d", id, w.expects.blocks, w.capacity())
+		}
 		n, err := w.expects.check()
 		if err != nil {
 			return fmt.Errorf("worker %d: %w", id, err)
 		}
 		spans += n
 		for serial, p := range w.expects.all {
-			if p.serial != serial || p.worker != WorkerID(id) || p.at >= len(x.pred.queue) || x.pred.queue[p.at] != p {
+			if p.serial != serial || p.worker != WorkerID(id) || p.at >= len(w.expects.queue) || w.expects.queue[p.at] != p {
 				return fmt.Errorf("worker %d: prediction %d is not in its place", id, serial)
 			}
 		}
+		if all := len(w.expects.all); all != len(w.expects.queue) {
+			return fmt.Errorf("worker %d: %d predictions, %d in the queue", id, all, len(w.expects.queue))
+		}
 	}
-	spans, all = spans+wasteSpans, all+wastePreds
+	spans += wasteSpans
 	if spans != x.pred.spans {
 		return fmt.Errorf("%d spans, counted %d", spans, x.pred.spans)
-	}
-	if all != len(x.pred.queue) {
-		return fmt.Errorf("%d predictions, %d in the queue", all, len(x.pred.queue))
 	}
 	for slot, set := range blocks {
 		v, _ := t.sets.view(set)

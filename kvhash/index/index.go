@@ -212,6 +212,7 @@ type worker struct {
 	key      Key
 	extra    map[ref]uint32 // further engine hashes that name one block in one tier; absent means none
 	expects  *expects       // nil if none
+	fit      int            // blocks on the device; 0 if unknown
 	unknown  bool           // blocks were stored whose position remained unknown
 	refused  bool           // blocks of another size were stored
 	paged    bool           // its blocks are gathered pages, which a snapshot does not have

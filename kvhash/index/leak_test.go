@@ -138,6 +138,10 @@ func TestChurnDoesNotGrow(t *testing.T) {
 			x.Predict(0, h, 0, time.Unix(int64(i), 0))
 			x.Expire(time.Unix(int64(i-5), 0))
 		},
+		"predictions that do not fit": func(x *index.Index, i int) {
+			x.SetCapacity(0, 100)
+			x.Predict(0, modelHashes(letters(uint64(i), "abcd", 20)), 0, time.Unix(int64(i), 0))
+		},
 		"predictions taken back": func(x *index.Index, i int) {
 			h := modelHashes(letters(uint64(i), "abcd", 20))
 			x.Unpredict(x.Predict(0, h, 0, time.Unix(int64(i), 0)))

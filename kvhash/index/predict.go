@@ -11,10 +11,8 @@ import (
 	"time"
 )
 
-// predictions holds the blocks that are expected on workers. Each worker has its own predictions, so that changes of
-// one do not affect the others; all share one queue of deadlines.
+// predictions counts the predictions of all workers. Each worker has its own, so that changes of one do not affect the others.
 type predictions struct {
-	queue deadlines
 	spans int      // of all workers
 	last  uint64   // serial number of the last one
 	free  [][]span // lists of pages, for reuse
@@ -28,9 +26,10 @@ const (
 
 // expects holds the predictions of one worker. A block that several include belongs to the one with the latest deadline.
 //
-// Invariants: a bit in planePredicted is set exactly while a span has the slot; all, like the queue of the index, has
-// exactly the predictions to which blocks belong.
+// Invariants: a bit in planePredicted is set exactly while a span has the slot; queue and all have exactly the predictions
+// to which blocks belong.
 type expects struct {
+	queue  deadlines
 	pages  map[uint32][]span      // by slot>>pageBits; ascending; adjacent spans belong to different predictions
 	blocks int                    // in all spans
 	all    map[uint64]*prediction // by serial number
@@ -67,12 +66,17 @@ type part struct {
 	fresh    bool // not expected before
 }
 
-// deadlines is a heap of predictions, the one that ends first on top. See [container/heap].
+// deadlines is a heap of predictions, the one that ends first on top; of several, the oldest. See [container/heap].
 type deadlines []*prediction
 
-func (d deadlines) Len() int           { return len(d) }
-func (d deadlines) Less(i, j int) bool { return d[i].until.Before(d[j].until) }
-func (d deadlines) Swap(i, j int)      { d[i], d[j], d[i].at, d[j].at = d[j], d[i], j, i }
+func (d deadlines) Len() int { return len(d) }
+func (d deadlines) Less(i, j int) bool {
+	if c := d[i].until.Compare(d[j].until); c != 0 {
+		return c < 0
+	}
+	return d[i].serial < d[j].serial
+}
+func (d deadlines) Swap(i, j int) { d[i], d[j], d[i].at, d[j].at = d[j], d[i], j, i }
 func (d *deadlines) Push(p any) {
 	p.(*prediction).at = len(*d)
 	*d = append(*d, p.(*prediction))
@@ -88,8 +92,9 @@ func (d *deadlines) Pop() any {
 // sent to it. hashes are the prompt's sequence hashes; the first from blocks are not predicted. Lookups report
 // predicted blocks until an event of the worker confirms them or [Index.Expire] is called with the time until or later.
 // Blocks that are already resident are not predicted. If no blocks remain, or id is not a worker, Predict does nothing
-// and returns the zero Prediction. For lookups it is one step. O(blocks that no worker holds + runs of the others with
-// the same residents).
+// and returns the zero Prediction. No more blocks are predicted on a worker than its capacity; see [Index.SetCapacity].
+// For lookups it is one step. O(blocks that no worker holds + runs of the others with the same residents + blocks that
+// are removed).
 func (x *Index) Predict(id WorkerID, hashes []uint64, from int, until time.Time) Prediction {
 	x.lock()
 	defer x.mu.Unlock()
@@ -97,6 +102,7 @@ func (x *Index) Predict(id WorkerID, hashes []uint64, from int, until time.Time)
 	if from = max(from, 0); w == nil || w.store != 0 || from >= len(hashes) {
 		return Prediction{}
 	}
+	hashes = hashes[:min(len(hashes), from+w.capacity())]
 	x.locate(nil, x.tree.seek(hashes[:from]), hashes[from:], nil, nil, true)
 	x.pred.last++
 	p := &prediction{Prediction: Prediction{x.pred.last, id}, until: until}
@@ -108,11 +114,42 @@ func (x *Index) Predict(id WorkerID, hashes []uint64, from int, until time.Time)
 	if p.blocks == 0 {
 		return Prediction{}
 	}
-	heap.Push(&x.pred.queue, p)
+	heap.Push(&w.expects.queue, p)
 	w.expects.all[p.serial] = p
 	x.wake(nanos(until))
+	x.shrink(w)
 	x.publish(id, w)
 	return p.Prediction
+}
+
+// SetCapacity sets the number of blocks that fit on the worker's device, which is the largest number that is predicted on
+// it. If more are predicted, those whose deadlines are the earliest are removed, as an engine evicts what was used least
+// recently. 0 or less means that the number is unknown; then at most 131,072 blocks are predicted. If id is not a
+// worker, SetCapacity does nothing. O(blocks that are removed).
+func (x *Index) SetCapacity(id WorkerID, blocks int) {
+	x.lock()
+	defer x.mu.Unlock()
+	w := x.worker(id)
+	if w == nil || w.store != 0 {
+		return
+	}
+	w.fit = max(blocks, 0)
+	x.shrink(w)
+	x.publish(id, w)
+}
+
+// unknownCapacity is the number of blocks that are predicted at most on a worker whose capacity is unknown.
+const unknownCapacity = 1 << 17
+
+// capacity returns the largest number of blocks that are predicted on the worker.
+func (w *worker) capacity() int { return cmp.Or(w.fit, unknownCapacity) }
+
+// shrink removes predictions of the worker until no more blocks are predicted than its capacity.
+func (x *Index) shrink(w *worker) {
+	for w.expects != nil && w.expects.blocks > w.capacity() {
+		x.end(w, w.expects.queue[0], false, math.MaxInt)
+		x.tree.reset()
+	}
 }
 
 // expect predicts the blocks of a segment and adds those that are not resident to p.
@@ -214,7 +251,7 @@ func (x *Index) move(e *expects, n uint32, old, p *prediction) *prediction {
 	if old == nil {
 		e.blocks += int(n)
 	} else if old.blocks -= int(n); old.blocks == 0 {
-		heap.Remove(&x.pred.queue, old.at)
+		heap.Remove(&e.queue, old.at)
 		delete(e.all, old.serial)
 	}
 	if p == nil {
@@ -362,24 +399,17 @@ func (x *Index) Expire(at time.Time) (more bool) {
 		limit -= before - w.orphans.blocks
 		x.wakeForOrphans(w)
 	}
-	for len(x.pred.queue) > 0 {
-		p := x.pred.queue[0]
-		if p.until.After(at) || limit <= 0 {
-			x.wake(nanos(p.until))
-			break
+	for id, w := range x.workers {
+		for w != nil && w.expects != nil {
+			p := w.expects.queue[0]
+			if p.until.After(at) || limit <= 0 {
+				x.wake(nanos(p.until))
+				break
+			}
+			limit -= x.end(w, p, false, limit)
+			x.tree.reset()
+			x.publish(WorkerID(id), w)
 		}
-		w := x.worker(p.worker)
-		if w == nil || w.expects == nil || w.expects.all[p.serial] != p { // cleared; the blocks are removed with its lane
-			heap.Pop(&x.pred.queue)
-			limit--
-			continue
-		}
-		limit -= x.end(w, p, false, limit)
-		x.tree.reset()
-		x.publish(p.worker, w)
-	}
-	if len(x.pred.queue) == 0 {
-		x.pred.queue = nil
 	}
 	return x.due.Load() <= now
 }

@@ -4,6 +4,8 @@ package index_test
 
 import (
 	"fmt"
+	"maps"
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -17,10 +19,24 @@ import (
 type plain struct {
 	held      map[uint64]bool
 	predicted map[uint64]plainDeadline
+	capacity  int
 }
 
 type plainDeadline struct {
 	until, serial int
+}
+
+// shrink removes the predictions that end first, of these the oldest, until no more blocks are predicted than fit.
+func (p *plain) shrink() {
+	for len(p.predicted) > p.capacity {
+		first := plainDeadline{math.MaxInt, math.MaxInt}
+		for _, d := range p.predicted {
+			if d.until < first.until || d.until == first.until && d.serial < first.serial {
+				first = d
+			}
+		}
+		maps.DeleteFunc(p.predicted, func(_ uint64, d plainDeadline) bool { return d == first })
+	}
 }
 
 func (p *plain) depth(hashes []uint64) (depth, predicted int) {
@@ -49,7 +65,7 @@ func TestPredictLongPrompts(t *testing.T) {
 		var model [2]plain
 		for i := range model {
 			x.AddWorker(index.Key{DPRank: uint32(i)})
-			model[i] = plain{map[uint64]bool{}, map[uint64]plainDeadline{}}
+			model[i] = plain{map[uint64]bool{}, map[uint64]plainDeadline{}, 1 << 17}
 		}
 		prompts := [][]uint64{kvhash.Scheme{}.AppendBlocks(nil, randomTokens(seed, 3000), 1, nil)}
 		for range 4 {
@@ -76,12 +92,12 @@ func TestPredictLongPrompts(t *testing.T) {
 			m := &model[id]
 			p := prompts[rnd.IntN(len(prompts))]
 			p = p[:rnd.IntN(len(p))+1]
-			op := rnd.IntN(10)
+			op := rnd.IntN(11)
 			switch {
 			case op < 4:
 				from, until := rnd.IntN(len(p)+1)*rnd.IntN(2), now+1+rnd.IntN(6)
 				n := made{x.Predict(index.WorkerID(id), p, from, time.Unix(int64(until), 0)), id, step + 1, nil}
-				for _, h := range p[from:] {
+				for _, h := range p[from:min(len(p), from+m.capacity)] {
 					d, again := m.predicted[h]
 					if m.held[h] || again && d.until >= until {
 						continue
@@ -92,6 +108,7 @@ func TestPredictLongPrompts(t *testing.T) {
 					m.predicted[h] = plainDeadline{until, n.serial}
 				}
 				list = append(list, n)
+				m.shrink()
 			case op < 6 && len(list) > 0:
 				n := list[rnd.IntN(len(list))]
 				x.Unpredict(n.Prediction)
@@ -120,6 +137,13 @@ func TestPredictLongPrompts(t *testing.T) {
 				for _, h := range p[from:] {
 					delete(m.held, h)
 				}
+			case op == 10:
+				blocks := []int{-1, 0, 1, 100, 1000, 4000}[rnd.IntN(6)]
+				x.SetCapacity(index.WorkerID(id), blocks)
+				if m.capacity = blocks; blocks <= 0 {
+					m.capacity = 1 << 17
+				}
+				m.shrink()
 			case op < 9 || rnd.IntN(8) > 0:
 				now += rnd.IntN(3)
 				x.Expire(time.Unix(int64(now), 0))

@@ -47,13 +47,7 @@ func (x *Index) measure() measures {
 		s.Bytes += sliceBytes(w)
 	}
 	s.Bytes += sliceBytes(x.locals) + sliceBytes(x.seqs) + sliceBytes(x.names) + sliceBytes(x.fresh) + sliceBytes(x.segs)
-	s.Bytes += mapBytes(x.byKey) + sliceBytes(x.pred.queue) + sliceBytes(x.workers)
-	for i := range x.pred.queue {
-		p := x.pred.queue[i]
-		if s.Bytes += int64(unsafe.Sizeof(*p)); cap(p.parts) > len(p.own) {
-			s.Bytes += sliceBytes(p.parts)
-		}
-	}
+	s.Bytes += mapBytes(x.byKey) + sliceBytes(x.workers)
 	s.Bytes += int64(x.pred.spans)*int64(unsafe.Sizeof(span{}))*3/2 + sliceBytes(x.spans) + sliceBytes(x.pred.free)
 	for _, l := range x.pred.free {
 		s.Bytes += sliceBytes(l)
@@ -80,7 +74,12 @@ func (x *Index) measure() measures {
 		}
 		if w.expects != nil {
 			s.Predictions += w.expects.blocks
-			s.Bytes += mapBytes(w.expects.pages) + mapBytes(w.expects.all)
+			s.Bytes += mapBytes(w.expects.pages) + mapBytes(w.expects.all) + sliceBytes(w.expects.queue)
+			for _, p := range w.expects.queue {
+				if s.Bytes += int64(unsafe.Sizeof(*p)); cap(p.parts) > len(p.own) {
+					s.Bytes += sliceBytes(p.parts)
+				}
+			}
 		}
 		for _, m := range w.more {
 			s.Bytes += int64(unsafe.Sizeof(*m)) + sliceBytes(m.list) + mapBytes(m.at)

@@ -3,7 +3,6 @@
 package index
 
 import (
-	"container/heap"
 	"math"
 	"slices"
 )
@@ -182,16 +181,6 @@ func (x *Index) strip(t *trash, limit int) int {
 		if limit--; limit <= 0 {
 			return 0
 		}
-	}
-	for serial, p := range e.all {
-		if limit <= 0 {
-			return 0
-		}
-		if p.at < len(x.pred.queue) && x.pred.queue[p.at] == p { // it may have expired
-			heap.Remove(&x.pred.queue, p.at)
-		}
-		delete(e.all, serial)
-		limit -= runCost
 	}
 	return limit
 }
