@@ -391,6 +391,7 @@ func TestRestarted(t *testing.T) {
 
 		broken.Store(true) // it ends, and another one takes its place before the next probe
 		require.Equal(t, 502, code())
+		synctest.Wait() // a check may still run
 		broken.Store(false)
 		other.Store(true)
 		before := s.count("e0")
