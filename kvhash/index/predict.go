@@ -102,7 +102,7 @@ func (x *Index) Predict(id WorkerID, hashes []uint64, from int, until time.Time)
 	if from = max(from, 0); w == nil || w.store != 0 || from >= len(hashes) {
 		return Prediction{}
 	}
-	hashes = hashes[:min(len(hashes), from+w.capacity())]
+	hashes = hashes[:from+min(len(hashes)-from, w.capacity())]
 	x.locate(nil, x.tree.seek(hashes[:from]), hashes[from:], nil, nil, true)
 	x.pred.last++
 	p := &prediction{Prediction: Prediction{x.pred.last, id}, until: until}

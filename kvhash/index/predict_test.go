@@ -202,6 +202,19 @@ func TestPredictionsOfConversationStaySmall(t *testing.T) {
 	}
 }
 
+// A capacity can be larger than any prompt.
+func TestPredictWithHugeCapacity(t *testing.T) {
+	x := index.New(1, nil)
+	x.AddWorker(index.Key{})
+	x.SetCapacity(0, math.MaxInt)
+	hashes := kvhash.Scheme{}.AppendBlocks(nil, randomTokens(1, 10), 1, nil)
+	x.Predict(0, hashes, 0, time.Unix(1, 0))
+	x.Predict(0, hashes[:9], 8, time.Unix(2, 0))
+	if n := x.Measure().Predictions; n != 10 {
+		t.Errorf("%d blocks are predicted", n)
+	}
+}
+
 // A call to Expire ends a bounded number of predicted blocks that are not neighbors, and the following ones the rest.
 func TestExpireIsBounded(t *testing.T) {
 	n := sample(10_000, 50_000, 50_000)
