@@ -371,7 +371,7 @@ func (m *machine) reserve(t *Ticket, v *policy.View, i int, req *Request, now ti
 		// Predicted blocks usually follow the confirmed ones. Predicted blocks between confirmed ones keep their
 		// deadlines.
 		if confirmed := int(v.Matches[i].Depth - v.Matches[i].Predicted); confirmed < m.usable(req) {
-			until := now.Add(wait + t.entry.Prefill + m.opt.PredictFor)
+			until := now.Add(wait + t.entry.Prefill).Add(m.opt.PredictFor) // the sum of all may overflow
 			t.predicted = m.index.Predict(w.id, req.Hashes, confirmed, until)
 		}
 	}

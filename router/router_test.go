@@ -143,6 +143,17 @@ func TestCancelTakesPredictionsBack(t *testing.T) {
 	}
 }
 
+// Predictions can be valid for as long as a time.Duration can be.
+func TestPredictForever(t *testing.T) {
+	r := fleet(t, 1, &router.Options{PredictFor: math.MaxInt64})
+	place(t, r, request(prompt('x', 100)), start)
+	for _, later := range []time.Duration{0, time.Second, 24 * 365 * time.Hour} {
+		_, d, err := r.Explain(request(prompt('x', 200)), start.Add(later))
+		require.NoError(t, err)
+		require.Equal(t, 100, d.CachedEstimate, later)
+	}
+}
+
 // No more is predicted on a worker than its device holds: without events, its oldest prompts are taken as evicted.
 func TestPredictionsFit(t *testing.T) {
 	r := router.New(index.New(block, nil), nil)
