@@ -5,6 +5,7 @@ package router
 import (
 	"context"
 	"encoding/binary"
+	"math"
 	"slices"
 	"time"
 
@@ -43,14 +44,22 @@ func (m *machine) enqueue(t *Ticket, e *evaluation, req *Request, now time.Time)
 	}
 	it.Due = it.Arrival - int64(p)*int64(step) + int64(stretch)
 	if in.TTFT > 0 {
-		it.Due = min(it.Due, it.Arrival+int64(in.TTFT-prefill))
+		it.Due = min(it.Due, plus(it.Arrival, in.TTFT-prefill))
 	}
 	if in.Deadline > 0 {
-		it.Expires = it.Arrival + int64(in.Deadline)
-		it.Due = min(it.Due, it.Arrival+int64(in.Deadline-prefill))
+		it.Expires = plus(it.Arrival, in.Deadline)
+		it.Due = min(it.Due, plus(it.Arrival, in.Deadline-prefill))
 	}
 	m.queue.Add(it)
 	return nil
+}
+
+// plus returns the time d after at, in ns, or the last one if that is too late.
+func plus(at int64, d time.Duration) int64 {
+	if d > 0 && at > math.MaxInt64-int64(d) {
+		return math.MaxInt64
+	}
+	return at + int64(d)
 }
 
 // length estimates the time of a request's prefill where it is shortest, and of the whole request, if it is alone.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -124,6 +125,23 @@ func TestQueueLimits(t *testing.T) {
 	offer(t, r, intent.Intent{}, start)
 	_, err = r.Offer(&router.Request{}, start)
 	require.ErrorIs(t, err, router.ErrQueueFull)
+}
+
+// Times that are too long for the clock are as good as none.
+func TestLongestTargets(t *testing.T) {
+	now := time.Unix(1.7e9, 0)
+	for _, in := range []intent.Intent{{Deadline: math.MaxInt64}, {TTFT: math.MaxInt64}} {
+		r := slots(t, 1, 1, nil)
+		running, first := offer(t, r, intent.Intent{}, now), offer(t, r, intent.Intent{}, now)
+		second := offer(t, r, in, now.Add(time.Second))
+		require.NoError(t, second.Err())
+		now = now.Add(time.Hour)
+		running.Cancel(now)
+		require.NotNil(t, first.Decision())
+		require.Nil(t, second.Decision())
+		first.Cancel(now)
+		require.NotNil(t, second.Decision())
+	}
 }
 
 // A request that can only be placed on a worker that is full does not delay others, and is refused when that worker goes.
