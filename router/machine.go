@@ -308,7 +308,13 @@ func (m *machine) commit(t *Ticket, e *evaluation, req *Request, now time.Time) 
 		req = &r
 	}
 	i := e.best
-	t.worker, t.decision = m.workers[i], e.decision(m.opt.Policy, req)
+	t.worker = m.workers[i]
+	if t.decision == nil {
+		t.decision = &t.made
+	} else {
+		t.decision = new(Decision)
+	}
+	*t.decision = e.decision(m.opt.Policy, req)
 	t.turn = m.turn.Load()
 	e.view.Turn = t.turn
 	m.reserve(t, &e.view, i, req, now)

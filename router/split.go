@@ -65,7 +65,7 @@ func (t *Ticket) Prefill() *Decision {
 	if t.prefill == nil {
 		return nil
 	}
-	return &t.prefill.decision
+	return t.prefill.decision
 }
 
 // Prefilled reports that the worker returned by Prefill has computed the prompt, and ends its part of the request. cached is

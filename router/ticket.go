@@ -15,8 +15,9 @@ import (
 // later calls do nothing. It is safe for concurrent use by multiple goroutines.
 type Ticket struct {
 	router    *Router
-	worker    *worker // nil while it waits
-	decision  Decision
+	worker    *worker       // nil while it waits
+	decision  *Decision     // &made, or another one after Requeue; callers may have it, so that it does not change
+	made      Decision      // of the first worker
 	entry     *ledger.Entry // &own, or another one after Move and Requeue
 	own       ledger.Entry  // of the first worker, whose period of prefills may refer to it
 	predicted index.Prediction
@@ -67,14 +68,14 @@ func (t *Ticket) mark(hashes []uint64, stride int) {
 }
 
 // Decision returns the worker on which the request was placed, and why, or nil if it was not placed. It does not change
-// when the request is moved.
+// when the request is moved; after Requeue there is another one.
 func (t *Ticket) Decision() *Decision {
 	t.router.mu.Lock()
 	defer t.router.mu.Unlock()
 	if t.worker == nil {
 		return nil
 	}
-	return &t.decision
+	return t.decision
 }
 
 // Err returns why the request left the queue without being placed, an [*Error] or context.Canceled, or nil.

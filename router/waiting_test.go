@@ -256,6 +256,29 @@ func TestMove(t *testing.T) {
 	require.Equal(t, make([]policy.Load, 2), loads(r, start))
 }
 
+// A decision that the caller has does not change, and can be read while the request is moved or offered again.
+func TestDecisionsStay(t *testing.T) {
+	r := fleet(t, 2, nil)
+	req := request(prompt('x', 100))
+	tk := place(t, r, req, start)
+	first := tk.Decision()
+	why := first.Why()
+	var reader sync.WaitGroup
+	reader.Go(func() {
+		for range 100 {
+			_ = first.Why()
+		}
+	})
+	for i := range 10 {
+		require.NoError(t, tk.Move(req, index.WorkerID(i%2), start))
+		require.Equal(t, why, tk.Decision().Why())
+	}
+	require.NoError(t, tk.Requeue(&router.Request{Tokens: 100, Exclude: []index.WorkerID{first.Worker}}, start))
+	reader.Wait()
+	require.Equal(t, why, first.Why())
+	require.NotEqual(t, first.Worker, tk.Decision().Worker)
+}
+
 // A period of prefills that a moved request has left teaches nothing.
 func TestMovedAreNotLearnedFrom(t *testing.T) {
 	r := fleet(t, 2, nil)
