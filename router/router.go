@@ -257,7 +257,8 @@ func (r *Router) admit(t *Ticket, e *evaluation, req *Request, now time.Time) er
 }
 
 // Explain returns the scores of all workers, the one that Offer would choose first and those that are barred last, and the
-// decision that Offer would make, without changing anything. Requests that wait are ignored.
+// decision that Offer would make, without changing anything. If that is a pair of workers, they are those of the response.
+// Requests that wait are ignored.
 func (r *Router) Explain(req *Request, now time.Time) ([]Score, Decision, error) {
 	e := new(evaluation)
 	r.mu.Lock()
@@ -265,6 +266,11 @@ func (r *Router) Explain(req *Request, now time.Time) ([]Score, Decision, error)
 	r.m.decide(e, req, now)
 	if e.best < 0 {
 		return nil, Decision{}, r.m.refuse(e, req)
+	}
+	if e.pair {
+		d := *req
+		d.Role = policy.Decode
+		req = &d
 	}
 	return e.ranked(r.m.opt.Policy, req), e.decision(r.m.opt.Policy, req), nil
 }

@@ -95,6 +95,24 @@ func TestSplitOrBoth(t *testing.T) {
 	require.Equal(t, "decode-a", b.Decision().Key.Instance)
 }
 
+// Explain has the costs of the workers for the response, and the decision of Offer, also where it is one worker.
+func TestExplainSplit(t *testing.T) {
+	for both := range 2 {
+		r := pairs(t, both, 0, nil)
+		req := split(1000)
+		scores, d, err := r.Explain(req, start)
+		require.NoError(t, err)
+		tk := place(t, r, req, start)
+		require.Equal(t, both == 0, tk.Prefill() != nil)
+		require.Equal(t, tk.Decision().Why(), d.Why())
+		require.Empty(t, d.Barred)
+		require.Equal(t, d.Score, scores[0])
+		for _, s := range scores {
+			require.Equal(t, s.Key.Instance[:4] == "pref" || both == 1 && s.Key.Instance != "both", s.Barred != "", s.Key)
+		}
+	}
+}
+
 // A request waits until there is room for both parts; whatever happens, nothing remains when all tickets have ended.
 func TestSplitAccount(t *testing.T) {
 	r := pairs(t, 0, 1, nil)
