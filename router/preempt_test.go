@@ -64,6 +64,22 @@ func TestPreemptForSlot(t *testing.T) {
 	require.Equal(t, make([]policy.Load, 3), loads(r, start))
 }
 
+// A request that is refused because too many wait preempts none.
+func TestRefusedPreemptsNone(t *testing.T) {
+	for _, most := range []int{-1, 1} {
+		r := slots(t, 1, 1, &router.Options{MaxQueue: most})
+		running := offer(t, r, intent.Intent{}, start)
+		for range max(most, 0) {
+			offer(t, r, intent.Intent{}, start)
+		}
+		asked := 0
+		running.Preemptible(func() { asked++ })
+		_, err := r.Offer(of(intent.Intent{Tier: 1}), start)
+		require.ErrorIs(t, err, router.ErrQueueFull)
+		require.Zero(t, asked)
+	}
+}
+
 // A request that is placed preempts all of lower tiers on its worker that have no token yet, each at most three times.
 func TestPreemptOnWorker(t *testing.T) {
 	r := fleet(t, 1, nil)

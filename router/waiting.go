@@ -154,7 +154,9 @@ func (m *machine) dispatch(now time.Time) {
 		t, e := it.Value, &m.again
 		open, later := m.outlook(t.request, now)
 		if !open && later {
-			m.makeRoom(t, now)
+			if !t.offering || m.queue.Len() <= m.opt.MaxQueue { // otherwise it may be refused
+				m.makeRoom(t, now)
+			}
 			m.queue.Block(it)
 			continue
 		}
