@@ -189,7 +189,7 @@ func (m *machine) announce(t *Ticket) {
 // next returns when dispatch may have something to do although no ticket has changed, or false if never.
 func (m *machine) next(now time.Time) (at time.Time, ok bool) {
 	if ns, found := m.queue.Expires(); found {
-		at, ok = time.Unix(0, ns), true
+		at, ok = now.Round(0).Add(time.Duration(ns-now.UnixNano())), true // ns is only within centuries of now
 	}
 	if m.opt.Hold > 0 && m.queue.Len() > 0 {
 		for i := range m.view.Workers {

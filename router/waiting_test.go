@@ -127,6 +127,30 @@ func TestQueueLimits(t *testing.T) {
 	require.ErrorIs(t, err, router.ErrQueueFull)
 }
 
+// A clock may begin anywhere, also at the zero time.
+func TestClockFromZero(t *testing.T) {
+	for _, begin := range []time.Time{{}, start, time.Unix(-1e9, 0), time.Unix(0, 0)} {
+		r := slots(t, 1, 1, nil)
+		running := offer(t, r, intent.Intent{}, begin)
+		long, err := r.Offer(&router.Request{Tokens: 10_000}, begin)
+		require.NoError(t, err)
+		short, err := r.Offer(&router.Request{Tokens: 10, Intent: intent.Intent{Tenant: "b", Deadline: time.Hour}}, begin.Add(time.Minute))
+		require.NoError(t, err)
+		now := begin.Add(2 * time.Minute)
+		running.Cancel(now)
+		require.NotNil(t, long.Decision())
+		require.Nil(t, short.Decision())
+		placed, next := r.Tick(now)
+		require.Equal(t, []*router.Ticket{long}, placed)
+		require.True(t, next.Equal(begin.Add(61*time.Minute)), next)
+		placed, _ = r.Tick(next.Add(-1))
+		require.Empty(t, placed)
+		placed, _ = r.Tick(next)
+		require.Equal(t, []*router.Ticket{short}, placed)
+		require.ErrorIs(t, short.Err(), router.ErrDeadline)
+	}
+}
+
 // Times that are too long for the clock are as good as none.
 func TestLongestTargets(t *testing.T) {
 	now := time.Unix(1.7e9, 0)

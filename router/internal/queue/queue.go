@@ -4,6 +4,7 @@ package queue
 
 import (
 	"cmp"
+	"math"
 	"time"
 )
 
@@ -45,15 +46,21 @@ func (it *Item[T]) place() *int            { return &it.at }
 
 // account is what a session or tenant has used.
 type account struct {
-	paid     int64   // time until which it has used its share
+	paid     int64   // time until which it has used its share; never if it was not charged
 	items    int     // that wait
 	sessions int     // of a tenant: that have items
 	weight   float64 // of a tenant that has items; 0 means the number of its sessions
 }
 
+// never is before all times, of which some are negative.
+const never = math.MinInt64
+
 // debt returns how much later an item comes that arrived at the given time.
 func (a *account) debt(arrival int64) int64 {
-	return max(0, a.paid-arrival)
+	if a.paid <= arrival {
+		return 0
+	}
+	return a.paid - arrival
 }
 
 type name struct{ tenant, session string }
@@ -183,7 +190,7 @@ func (q *Queue[T]) Add(it *Item[T]) {
 func lookup[K comparable](m map[K]*account, k K) *account {
 	a := m[k]
 	if a == nil {
-		a = new(account)
+		a = &account{paid: never}
 		m[k] = a
 	}
 	return a
@@ -340,10 +347,10 @@ func (q *Queue[T]) Refund(it *Item[T]) {
 	if it.charged == [2]int64{} {
 		return
 	}
-	if a := q.tenants[it.Tenant]; a != nil {
+	if a := q.tenants[it.Tenant]; a != nil && a.paid != never {
 		a.paid -= it.charged[0]
 	}
-	if a := q.sessions[name{it.Tenant, it.Session}]; a != nil {
+	if a := q.sessions[name{it.Tenant, it.Session}]; a != nil && a.paid != never {
 		a.paid -= it.charged[1]
 	}
 	it.charged = [2]int64{}

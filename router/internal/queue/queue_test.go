@@ -135,6 +135,37 @@ func TestRefund(t *testing.T) {
 	}
 }
 
+// The order does not depend on where the clock begins, which may be before 1970.
+func TestAnyClock(t *testing.T) {
+	orders := make(map[string]bool)
+	for _, begin := range []int64{0, 1e18, -1e18, time.Time{}.UnixNano()} {
+		q := newQueue(nil)
+		var order []string
+		var last *item
+		for i := range int64(40) {
+			now := begin + i*second
+			it := &item{Value: fmt.Sprint(i), Tenant: fmt.Sprint(i % 3), Session: fmt.Sprint(i % 7), Arrival: now, Due: now + i*13%9*second}
+			q.Add(it)
+			if i%2 == 1 {
+				it = q.Next()
+				q.Charge(it, 3*time.Second, 2, now)
+				order = append(order, it.Value)
+			}
+			if i%8 == 7 {
+				q.Refund(it)
+			}
+			last = it
+		}
+		q.Refund(last)
+		for it := q.Next(); it != nil; it = q.Next() {
+			q.Charge(it, 3*time.Second, 2, begin+50*second)
+			order = append(order, it.Value)
+		}
+		orders[fmt.Sprint(order)] = true
+	}
+	require.Len(t, orders, 1)
+}
+
 func TestClasses(t *testing.T) {
 	q := newQueue(nil)
 	a, b := &item{Value: "a", Class: "1", Due: 1}, &item{Value: "b", Class: "2", Due: 2}
