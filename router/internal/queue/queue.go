@@ -266,10 +266,16 @@ func (q *Queue[T]) Remove(it *Item[T]) bool {
 	if t.account.items--; t.account.items == 0 {
 		q.weights -= t.account.weight
 		t.account.weight = 0
+		if t.account.paid == never {
+			delete(q.tenants, t.name)
+		}
 	}
 	if s.account.items--; s.account.items == 0 {
 		t.account.sessions--
 		q.waiting--
+		if s.account.paid == never {
+			delete(q.sessions, s.name)
+		}
 	}
 	q.update(s)
 	return true

@@ -183,6 +183,24 @@ func TestClasses(t *testing.T) {
 	require.Panics(t, func() { q.Add(b) })
 }
 
+// Items that are removed without having been placed leave no account.
+func TestRemovedLeaveNothing(t *testing.T) {
+	q := newQueue(func(string) float64 { return 1 })
+	q.Add(&item{Tenant: "t", Session: "s"})
+	for i := range 100 {
+		a := &item{Class: fmt.Sprint(i % 2), Tenant: fmt.Sprint("t", i), Session: "s"}
+		b := &item{Class: "b", Tenant: fmt.Sprint("t", i), Session: fmt.Sprint("s", i%2), Expires: 1}
+		q.Add(a)
+		q.Add(b)
+		require.Positive(t, q.Accounts())
+		require.True(t, q.Remove(a))
+		require.Equal(t, b, q.Expire(1))
+	}
+	require.Equal(t, 2, q.Accounts())
+	require.Len(t, drain(q, time.Second, 1), 1)
+	require.Equal(t, 2, q.Accounts(), "they have debt")
+}
+
 func TestExpire(t *testing.T) {
 	q := newQueue(nil)
 	for i := range 3 {
