@@ -53,7 +53,8 @@ type Options struct {
 	// means that no engine can remove blocks.
 	Drop func(id index.WorkerID, hashes []uint64)
 	// Weight returns a tenant's part of the fleet while requests wait, in proportion to the weights of other tenants.
-	// nil means the number of its sessions that wait. It must return the same value for as long as the router is used.
+	// nil, or a result that is not positive or not finite, means the number of its sessions that wait. It must return the same
+	// value for as long as the router is used.
 	Weight func(tenant string) float64
 }
 

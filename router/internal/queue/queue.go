@@ -139,7 +139,8 @@ type Queue[T any] struct {
 
 // Options configure a [Queue].
 type Options struct {
-	// Weight returns the weight of a tenant; nil or a result that is not positive means the number of its sessions that wait.
+	// Weight returns the weight of a tenant; nil or a result that is not positive or not finite means the number of its sessions
+	// that wait.
 	Weight func(tenant string) float64
 }
 
@@ -176,8 +177,10 @@ func (q *Queue[T]) Add(it *Item[T]) {
 		q.waiting++
 	}
 	if t.account.items++; t.account.items == 1 && q.weight != nil {
-		t.account.weight = max(0, q.weight(it.Tenant))
-		q.weights += t.account.weight
+		if w := q.weight(it.Tenant); w > 0 && !math.IsInf(w, 1) { // NaN would remain in the sum
+			t.account.weight = w
+			q.weights += w
+		}
 	}
 	it.in = s
 	s.items.push(it)

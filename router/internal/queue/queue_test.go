@@ -4,6 +4,7 @@ package queue_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -96,6 +97,27 @@ func TestTenantsShare(t *testing.T) {
 			add(it.Value, session, now)
 		}
 		require.InEpsilon(t, tt.want, done["a"]/done["b"], 0.2, name)
+	}
+}
+
+// Weights that are not numbers do not affect other tenants, also not later ones.
+func TestStrangeWeights(t *testing.T) {
+	for _, strange := range []float64{math.NaN(), math.Inf(1), -1} {
+		q := newQueue(func(tenant string) float64 {
+			if tenant == "strange" {
+				return strange
+			}
+			return 1
+		})
+		q.Add(&item{Tenant: "strange", Session: "s"})
+		q.Charge(q.Next(), time.Second, 1, 0)
+		for i := range int64(3) {
+			q.Add(&item{Value: fmt.Sprint("a", i), Tenant: "a", Session: "s", Arrival: 1 + i, Due: 1 + i})
+		}
+		for i := range int64(3) {
+			q.Add(&item{Value: fmt.Sprint("b", i), Tenant: "b", Session: "s", Arrival: 10 + i, Due: 10 + i})
+		}
+		require.Equal(t, []string{"a0", "b0", "a1", "b1", "a2", "b2"}, drain(q, time.Second, 1), strange)
 	}
 }
 
