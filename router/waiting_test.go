@@ -363,6 +363,21 @@ func TestGaugesAndAdapters(t *testing.T) {
 	require.Equal(t, "b", place(t, r, &router.Request{Tokens: 1, Adapter: "sql"}, start).Decision().Key.Instance)
 }
 
+// A gauge that is not a number is as good as none.
+func TestStrangeGauges(t *testing.T) {
+	for _, name := range policy.Names() {
+		r := router.New(index.New(block, nil), &router.Options{Policy: named(t, name)})
+		id, err := r.AddWorker(index.Key{}, policy.Both, &router.Engine{Capacity: 100})
+		require.NoError(t, err)
+		for _, kv := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1} {
+			require.True(t, r.Update(id, start, func(w *policy.Worker) { w.KV = kv }))
+			_, err = r.Offer(request(prompt('x', 100)), start)
+			require.NoError(t, err, "%s, %v", name, kv)
+			require.Zero(t, r.Workers()[0].KV)
+		}
+	}
+}
+
 // Clients in virtual time: all are served exactly once, no worker ever has more requests than it may, and a client that leaves
 // leaves nothing.
 func TestPlaceWaits(t *testing.T) {
