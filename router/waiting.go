@@ -72,7 +72,8 @@ func (m *machine) length(e *evaluation, req *Request) (prefill, total time.Durat
 	prefill = time.Duration(least * float64(time.Millisecond))
 	total = prefill + m.view.Decode
 	if n := min(req.Intent.ExpectedOutput, maxOutput); n > 0 && m.output > 0 {
-		total = prefill + time.Duration(float64(m.view.Decode)*float64(n)/m.output)
+		// With a tiny mean this is longer than a time.Duration can be.
+		total = prefill + time.Duration(min(float64(m.view.Decode)*float64(n)/m.output, float64(time.Hour)))
 	}
 	return prefill, min(total, time.Hour)
 }

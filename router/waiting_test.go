@@ -101,6 +101,23 @@ func TestShortFirst(t *testing.T) {
 	require.Equal(t, []int{1, 2, 0}, order)
 }
 
+// So they do if hardly any response has had a token.
+func TestShortFirstAfterEmptyResponses(t *testing.T) {
+	r := slots(t, 1, 1, nil)
+	now := start
+	for i := range 2000 {
+		tk := offer(t, r, intent.Intent{}, now)
+		tk.FirstToken(now)
+		now = now.Add(10 * time.Second)
+		tk.Finish(now, 0, max(0, 100-100*i))
+	}
+	running := offer(t, r, intent.Intent{}, now)
+	first, long := offer(t, r, intent.Intent{}, now), offer(t, r, intent.Intent{ExpectedOutput: 1000}, now)
+	running.Cancel(now)
+	require.NotNil(t, first.Decision())
+	require.Nil(t, long.Decision())
+}
+
 func TestQueueLimits(t *testing.T) {
 	r := slots(t, 1, 1, &router.Options{MaxQueue: 1})
 	offer(t, r, intent.Intent{}, start)
