@@ -5,6 +5,8 @@ package policy
 import (
 	"math"
 	"time"
+
+	"github.com/weft-go/weft/kvhash/index"
 )
 
 // This file has policies of other projects that keep no state: their published formulas, on this package's view of a fleet.
@@ -107,7 +109,7 @@ func (p llmd) Costs(v *View, r *Request, out []Terms) {
 type preble struct {
 	window  time.Duration
 	balance float64
-	load    map[string]*windowed // by worker
+	load    map[index.Key]*windowed
 	running map[uint64]*prebleJob
 }
 
@@ -117,7 +119,7 @@ type prebleJob struct {
 }
 
 func newPreble(o options) Policy {
-	return &preble{time.Duration(o.number("window", 180) * float64(time.Second)), o.number("balance", 2), make(map[string]*windowed), make(map[uint64]*prebleJob)}
+	return &preble{time.Duration(o.number("window", 180) * float64(time.Second)), o.number("balance", 2), make(map[index.Key]*windowed), make(map[uint64]*prebleJob)}
 }
 
 func (*preble) Name() string { return "preble" }
@@ -129,7 +131,7 @@ func (p *preble) Costs(v *View, r *Request, out []Terms) {
 	longest, least, most := 0, math.Inf(1), 0.0
 	for i := range v.Workers {
 		w, t := &v.Workers[i], &out[i]
-		if l := p.load[w.Key.String()]; l != nil {
+		if l := p.load[w.Key]; l != nil {
 			t[0] = l.sum(v.Now, p.window)
 		}
 		compute, load, cached, _ := v.Estimate(r, i)
@@ -156,10 +158,11 @@ func (p *preble) Costs(v *View, r *Request, out []Terms) {
 }
 
 func (p *preble) Placed(v *View, r *Request, i int) {
-	key := v.Workers[i].Key.String()
+	key := v.Workers[i].Key
 	l := p.load[key]
 	if l == nil {
 		l = new(windowed)
+		keep(p.load, v)
 		p.load[key] = l
 	}
 	compute, load, _, _ := v.Estimate(r, i)

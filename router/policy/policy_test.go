@@ -5,6 +5,7 @@ package policy_test
 import (
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -264,6 +265,41 @@ func TestPure(t *testing.T) {
 			t.Fatal("the view changed:", d)
 		}
 	})
+}
+
+// What a policy knows of workers that are gone does not stay: each replaced engine may have a name of its own.
+func TestWorkersThatAreGone(t *testing.T) {
+	heap := func() int64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	for _, name := range policy.Names() {
+		p, ok := named(t, name).(policy.Observer)
+		if !ok {
+			continue
+		}
+		r := &policy.Request{Hashes: make([]uint64, 50), Tokens: 500}
+		for i := range r.Hashes {
+			r.Hashes[i] = uint64(i) + 1
+		}
+		v := view(cached(0), cached(0))
+		replace := func(from, to int) {
+			for i := from; i < to; i++ {
+				v.Turn = uint64(i)
+				v.Workers[i%2].Key.Instance = fmt.Sprint(i)
+				costs(p, v, r)
+				p.Placed(v, r, i%2)
+				p.Ended(v.Turn, now, 0, 1)
+			}
+		}
+		replace(0, 100)
+		before := heap()
+		replace(100, 3000)
+		require.Less(t, heap()-before, int64(100<<10), name)
+		runtime.KeepAlive(p)
+	}
 }
 
 func TestNamed(t *testing.T) {

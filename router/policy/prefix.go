@@ -3,6 +3,7 @@
 package policy
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -132,6 +133,7 @@ func (p *placements) Placed(v *View, r *Request, i int) {
 		if n := v.Workers[i].Engine.Capacity; n > 0 {
 			w.limit = n
 		}
+		keep(p.workers, v)
 		p.workers[key] = w
 	}
 	j := placedPrompt{on: w, assumed: w.depth(r.Hashes) * v.BlockSize, block: v.BlockSize, busy: v.Workers[i].Load.Prefills > 0}
@@ -142,6 +144,18 @@ func (p *placements) Placed(v *View, r *Request, i int) {
 	}
 	w.shrink()
 	p.running[v.Turn] = j
+}
+
+// keep removes what is known of workers that are gone. It is called when there is a new one.
+func keep[T any](known map[index.Key]T, v *View) {
+	if len(known) < len(v.Workers) {
+		return
+	}
+	there := make(map[index.Key]bool, len(v.Workers))
+	for i := range v.Workers {
+		there[v.Workers[i].Key] = true
+	}
+	maps.DeleteFunc(known, func(k index.Key, _ T) bool { return !there[k] })
 }
 
 // FirstToken implements [Observer].
