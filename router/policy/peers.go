@@ -161,7 +161,7 @@ func (p *preble) Placed(v *View, r *Request, i int) {
 	key := v.Workers[i].Key
 	l := p.load[key]
 	if l == nil {
-		l = new(windowed)
+		l = &windowed{last: math.MinInt64}
 		keep(p.load, v)
 		p.load[key] = l
 	}
@@ -205,7 +205,7 @@ func (l *windowed) add(now time.Time, x float64, window time.Duration) {
 }
 
 func (l *windowed) sum(now time.Time, window time.Duration) (sum float64) {
-	for k := l.at(now, window) - 15; k <= l.last; k++ {
+	for k := max(l.at(now, window), l.last) - 15; k <= l.last; k++ {
 		sum += l.parts[uint64(k)%16]
 	}
 	return sum

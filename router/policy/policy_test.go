@@ -267,6 +267,23 @@ func TestPure(t *testing.T) {
 	})
 }
 
+// Preble's window does not depend on where the clock begins.
+func TestPrebleOnAnyClock(t *testing.T) {
+	for _, begin := range []time.Time{now, {}, time.Unix(0, 0), time.Unix(-1e9, 0)} {
+		p := named(t, "preble").(policy.Observer)
+		v := view(cached(0))
+		r := &policy.Request{Tokens: 100}
+		v.Now = begin
+		p.Placed(v, r, 0)
+		var loads []float64
+		for _, after := range []time.Duration{0, time.Minute, time.Hour} {
+			v.Now = begin.Add(after)
+			loads = append(loads, costs(p, v, r)[0][0])
+		}
+		require.Equal(t, []float64{100, 100, 0}, loads, begin)
+	}
+}
+
 // What a policy knows of workers that are gone does not stay: each replaced engine may have a name of its own.
 func TestWorkersThatAreGone(t *testing.T) {
 	heap := func() int64 {
