@@ -132,11 +132,12 @@ func (r *Router) AddWorker(key index.Key, role policy.Role, e *Engine) (index.Wo
 // configure sets the engine of the worker at index i.
 func (m *machine) configure(i int, e Engine) {
 	e = e.Defaults()
-	if m.model.Samples() == 0 && (len(m.workers) == 1 || m.model.Before() == learn.Rates{}) {
+	only := m.model.Samples() == 0 && (len(m.workers) == 1 || m.model.Before() == learn.Rates{})
+	if only {
 		m.model.Start(learn.Rates{e.Base, e.Prefill, e.Attention})
 	}
 	w := m.workers[i]
-	if o := w.engine; o.Prefill != e.Prefill || o.Base != e.Base || o.Attention != e.Attention {
+	if o := w.engine; only || o.Prefill != e.Prefill || o.Base != e.Base || o.Attention != e.Attention {
 		w.speed = learn.NewSpeed(m.model.Before()[1] / e.Prefill)
 	}
 	if w.engine.Capacity != e.Capacity {

@@ -522,6 +522,23 @@ func TestSpread(t *testing.T) {
 	require.Equal(t, map[string]int{"a": 10, "b": 10, "c": 10, "d": 10}, placed)
 }
 
+// The last worker sets the rates that are assumed, and its speed is relative to them.
+func TestLearningFromTheLastWorker(t *testing.T) {
+	r := fleet(t, 1, nil)
+	b, err := r.AddWorker(index.Key{Instance: "b"}, policy.Both, &router.Engine{Prefill: 0.5})
+	require.NoError(t, err)
+	require.True(t, r.RemoveWorker(0))
+	require.True(t, r.Update(b, start, func(w *policy.Worker) { w.Engine.Slots = 9 }))
+	c, err := r.AddWorker(index.Key{Instance: "c"}, policy.Both, &router.Engine{Prefill: 0.5})
+	require.NoError(t, err)
+	tk := place(t, r, &router.Request{Tokens: 2000, Exclude: []index.WorkerID{c}}, start)
+	tk.FirstToken(start.Add(time.Second))
+	tk.Finish(start.Add(time.Second), 0, 1)
+	for _, w := range r.Workers() {
+		require.InDelta(t, 0.5, w.Engine.Prefill, 0.01, w.Key)
+	}
+}
+
 // The router learns how fast engines are.
 func TestLearning(t *testing.T) {
 	for _, fixed := range []bool{false, true} {
