@@ -3,6 +3,7 @@
 package index
 
 import (
+	"cmp"
 	"fmt"
 	"math/bits"
 	"slices"
@@ -150,9 +151,6 @@ func (x *Index) check(unique bool) error {
 			continue
 		}
 		until += w.expects.blocks
-		if w.expects.blocks > w.capacity() {
-			return fmt.Errorf("worker %d: %d blocks are predicted, its capacity is %d", id, w.expects.blocks, w.capacity())
-		}
 		n, err := w.expects.check()
 		if err != nil {
 			return fmt.Errorf("worker %d: %w", id, err)
@@ -165,6 +163,10 @@ func (x *Index) check(unique bool) error {
 		}
 		if all := len(w.expects.all); all != len(w.expects.queue) {
 			return fmt.Errorf("worker %d: %d predictions, %d in the queue", id, all, len(w.expects.queue))
+		}
+		if live := slices.DeleteFunc(slices.Clone(w.expects.order), (*prediction).ended); len(live) != len(w.expects.all) ||
+			!slices.IsSortedFunc(live, func(a, b *prediction) int { return cmp.Compare(a.serial, b.serial) }) {
+			return fmt.Errorf("worker %d: %d predictions, %d in order", id, len(w.expects.all), len(live))
 		}
 	}
 	spans += wasteSpans

@@ -582,7 +582,7 @@ func (w *modelWorker) predict(path []int32, until time.Time) modelPrediction {
 	w.serial++
 	p := modelPrediction{worker: w, serial: w.serial}
 	for _, b := range path {
-		if w.tier(b) != 0 || !w.pred[b].until.Before(until) {
+		if w.tier(b) != 0 {
 			continue
 		}
 		if _, ok := w.pred[b]; !ok {

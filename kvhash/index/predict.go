@@ -24,12 +24,13 @@ const (
 	maxFreeSpans = 8
 )
 
-// expects holds the predictions of one worker. A block that several include belongs to the one with the latest deadline.
+// expects holds the predictions of one worker. A block that several include belongs to the last one.
 //
 // Invariants: a bit in planePredicted is set exactly while a span has the slot; queue and all have exactly the predictions
-// to which blocks belong.
+// to which blocks belong, and order has these and perhaps some that have ended.
 type expects struct {
 	queue  deadlines
+	order  []*prediction          // the oldest first
 	pages  map[uint32][]span      // by slot>>pageBits; ascending; adjacent spans belong to different predictions
 	blocks int                    // in all spans
 	all    map[uint64]*prediction // by serial number
@@ -66,17 +67,12 @@ type part struct {
 	fresh    bool // not expected before
 }
 
-// deadlines is a heap of predictions, the one that ends first on top; of several, the oldest. See [container/heap].
+// deadlines is a heap of predictions, the one that ends first on top. See [container/heap].
 type deadlines []*prediction
 
-func (d deadlines) Len() int { return len(d) }
-func (d deadlines) Less(i, j int) bool {
-	if c := d[i].until.Compare(d[j].until); c != 0 {
-		return c < 0
-	}
-	return d[i].serial < d[j].serial
-}
-func (d deadlines) Swap(i, j int) { d[i], d[j], d[i].at, d[j].at = d[j], d[i], j, i }
+func (d deadlines) Len() int           { return len(d) }
+func (d deadlines) Less(i, j int) bool { return d[i].until.Before(d[j].until) }
+func (d deadlines) Swap(i, j int)      { d[i], d[j], d[i].at, d[j].at = d[j], d[i], j, i }
 func (d *deadlines) Push(p any) {
 	p.(*prediction).at = len(*d)
 	*d = append(*d, p.(*prediction))
@@ -90,11 +86,11 @@ func (d *deadlines) Pop() any {
 
 // Predict records that the worker is expected to hold the blocks of a prompt on its device soon, because the prompt was
 // sent to it. hashes are the prompt's sequence hashes; the first from blocks are not predicted. Lookups report
-// predicted blocks until an event of the worker confirms them or [Index.Expire] is called with the time until or later.
-// Blocks that are already resident are not predicted. If no blocks remain, or id is not a worker, Predict does nothing
-// and returns the zero Prediction. No more blocks are predicted on a worker than its capacity; see [Index.SetCapacity].
-// For lookups it is one step. O(blocks that no worker holds + runs of the others with the same residents + blocks that
-// are removed).
+// predicted blocks until an event of the worker confirms them or [Index.Expire] is called with the time until or later. A block
+// that was predicted before gets the new time. Blocks that are already resident are not predicted, and those beyond the worker's
+// capacity replace older ones; see [Index.SetCapacity]. If no blocks remain, or id is not a worker, Predict does nothing
+// and returns the zero Prediction. For lookups it is one step. O(blocks that no worker holds + runs of the others with
+// the same residents).
 func (x *Index) Predict(id WorkerID, hashes []uint64, from int, until time.Time) Prediction {
 	x.lock()
 	defer x.mu.Unlock()
@@ -114,18 +110,27 @@ func (x *Index) Predict(id WorkerID, hashes []uint64, from int, until time.Time)
 	if p.blocks == 0 {
 		return Prediction{}
 	}
-	heap.Push(&w.expects.queue, p)
-	w.expects.all[p.serial] = p
+	e := w.expects
+	heap.Push(&e.queue, p)
+	e.all[p.serial] = p
+	if len(e.order) > 2*len(e.all) {
+		e.order = slices.DeleteFunc(e.order, (*prediction).ended)
+	}
+	e.order = append(e.order, p)
 	x.wake(nanos(until))
-	x.shrink(w)
+	x.shrink(w, expireAtOnce)
 	x.publish(id, w)
 	return p.Prediction
 }
 
+// ended reports whether no blocks belong to the prediction any more.
+func (p *prediction) ended() bool { return p.blocks == 0 }
+
 // SetCapacity sets the number of blocks that fit on the worker's device, which is the largest number that is predicted on
-// it. If more are predicted, those whose deadlines are the earliest are removed, as an engine evicts what was used least
-// recently. 0 or less means that the number is unknown; then at most 131,072 blocks are predicted. If id is not a
-// worker, SetCapacity does nothing. O(blocks that are removed).
+// it. If more are predicted, the oldest predictions are removed, as an engine evicts what was used least recently. 0 or less
+// means that the number is unknown; then at most 131,072 blocks are predicted. If id is not a worker, SetCapacity does
+// nothing. Like [Index.Expire], it and Predict remove the predictions of about 128 runs of blocks at once, and Expire removes the
+// rest.
 func (x *Index) SetCapacity(id WorkerID, blocks int) {
 	x.lock()
 	defer x.mu.Unlock()
@@ -134,7 +139,7 @@ func (x *Index) SetCapacity(id WorkerID, blocks int) {
 		return
 	}
 	w.fit = max(blocks, 0)
-	x.shrink(w)
+	x.shrink(w, expireAtOnce)
 	x.publish(id, w)
 }
 
@@ -144,12 +149,22 @@ const unknownCapacity = 1 << 17
 // capacity returns the largest number of blocks that are predicted on the worker.
 func (w *worker) capacity() int { return cmp.Or(w.fit, unknownCapacity) }
 
-// shrink removes predictions of the worker until no more blocks are predicted than its capacity.
-func (x *Index) shrink(w *worker) {
-	for w.expects != nil && w.expects.blocks > w.capacity() {
-		x.end(w, w.expects.queue[0], false, math.MaxInt)
-		x.tree.reset()
+// shrink removes the oldest predictions of the worker until no more blocks are predicted than its capacity, or it has changed
+// about limit runs. Then it makes Expire continue. It returns their number.
+func (x *Index) shrink(w *worker, limit int) (work int) {
+	for e := w.expects; e != nil && e.blocks > w.capacity(); e = w.expects {
+		if work >= limit {
+			x.wake(x.clock.Load())
+			break
+		}
+		if oldest := e.order[0]; !oldest.ended() {
+			work += x.end(w, oldest, false, limit-work)
+			x.tree.reset()
+		} else {
+			e.order[0], e.order = nil, e.order[1:]
+		}
 	}
+	return work
 }
 
 // expect predicts the blocks of a segment and adds those that are not resident to p.
@@ -178,7 +193,7 @@ func (x *Index) expect(w *worker, s segment, p *prediction) {
 	}
 }
 
-// extend adds the blocks in a part to p, except those with a later deadline.
+// extend adds the blocks in a part to p.
 func (x *Index) extend(w *worker, s part, p *prediction) {
 	before := p.blocks
 	if x.assign(w, s.from, s.to, p); p.blocks == before {
@@ -191,8 +206,7 @@ func (x *Index) extend(w *worker, s part, p *prediction) {
 	}
 }
 
-// assign makes the blocks in slots [from,to) belong to p, except those with a later deadline, or to no prediction if p
-// is nil. A prediction ends with its last block.
+// assign makes the blocks in slots [from,to) belong to p, or to no prediction if p is nil. A prediction ends with its last block.
 func (x *Index) assign(w *worker, from, to uint32, p *prediction) {
 	e := w.expects
 	if p != nil && e == nil {
@@ -245,7 +259,7 @@ func (x *Index) assign(w *worker, from, to uint32, p *prediction) {
 // move records that n blocks which belong to old, or to no prediction, were assigned to p. It returns the one that they
 // belong to now.
 func (x *Index) move(e *expects, n uint32, old, p *prediction) *prediction {
-	if n == 0 || old == p || old != nil && p != nil && !p.until.After(old.until) {
+	if n == 0 || old == p {
 		return old
 	}
 	if old == nil {
@@ -328,7 +342,7 @@ func (t *tree) along(slot uint32, hashes []uint64) int {
 }
 
 // Unpredict withdraws a prediction, because the worker will not compute the prompt. Blocks that were predicted before,
-// or that another prediction with a later deadline includes, remain predicted. If the prediction has expired, or its
+// or that a later prediction includes, remain predicted. If the prediction has expired, or its
 // worker was cleared or removed, Unpredict does nothing. O(blocks predicted).
 func (x *Index) Unpredict(p Prediction) {
 	x.lock()
@@ -400,6 +414,10 @@ func (x *Index) Expire(at time.Time) (more bool) {
 		x.wakeForOrphans(w)
 	}
 	for id, w := range x.workers {
+		if w != nil && w.expects != nil && w.expects.blocks > w.capacity() {
+			limit -= x.shrink(w, limit)
+			x.publish(WorkerID(id), w)
+		}
 		for w != nil && w.expects != nil {
 			p := w.expects.queue[0]
 			if p.until.After(at) || limit <= 0 {

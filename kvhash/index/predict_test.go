@@ -26,16 +26,14 @@ type plainDeadline struct {
 	until, serial int
 }
 
-// shrink removes the predictions that end first, of these the oldest, until no more blocks are predicted than fit.
-func (p *plain) shrink() {
+// evict removes the oldest predictions until no more blocks are predicted than fit.
+func (p *plain) evict() {
 	for len(p.predicted) > p.capacity {
-		first := plainDeadline{math.MaxInt, math.MaxInt}
+		oldest := math.MaxInt
 		for _, d := range p.predicted {
-			if d.until < first.until || d.until == first.until && d.serial < first.serial {
-				first = d
-			}
+			oldest = min(oldest, d.serial)
 		}
-		maps.DeleteFunc(p.predicted, func(_ uint64, d plainDeadline) bool { return d == first })
+		maps.DeleteFunc(p.predicted, func(_ uint64, d plainDeadline) bool { return d.serial == oldest })
 	}
 }
 
@@ -98,17 +96,16 @@ func TestPredictLongPrompts(t *testing.T) {
 				from, until := rnd.IntN(len(p)+1)*rnd.IntN(2), now+1+rnd.IntN(6)
 				n := made{x.Predict(index.WorkerID(id), p, from, time.Unix(int64(until), 0)), id, step + 1, nil}
 				for _, h := range p[from:min(len(p), from+m.capacity)] {
-					d, again := m.predicted[h]
-					if m.held[h] || again && d.until >= until {
+					if m.held[h] {
 						continue
 					}
-					if !again {
+					if _, again := m.predicted[h]; !again {
 						n.fresh = append(n.fresh, h)
 					}
 					m.predicted[h] = plainDeadline{until, n.serial}
 				}
 				list = append(list, n)
-				m.shrink()
+				m.evict()
 			case op < 6 && len(list) > 0:
 				n := list[rnd.IntN(len(list))]
 				x.Unpredict(n.Prediction)
@@ -143,7 +140,7 @@ func TestPredictLongPrompts(t *testing.T) {
 				if m.capacity = blocks; blocks <= 0 {
 					m.capacity = 1 << 17
 				}
-				m.shrink()
+				m.evict()
 			case op < 9 || rnd.IntN(8) > 0:
 				now += rnd.IntN(3)
 				x.Expire(time.Unix(int64(now), 0))
@@ -158,6 +155,8 @@ func TestPredictLongPrompts(t *testing.T) {
 				x.Add(index.WorkerID(id), &kvevent.Event{Kind: kvevent.Cleared, Tier: []kvevent.Tier{kvevent.AnyTier, kvevent.Device}[rnd.IntN(2)]})
 				clear(m.held)
 				clear(m.predicted)
+			}
+			for x.Expire(time.Unix(int64(now), 0)) { // what is left of predictions that do not fit
 			}
 			if err := x.Check(); err != nil {
 				t.Fatalf("seed %d, step %d: %v", seed, step, err)
@@ -212,6 +211,53 @@ func TestPredictWithHugeCapacity(t *testing.T) {
 	x.Predict(0, hashes[:9], 8, time.Unix(2, 0))
 	if n := x.Measure().Predictions; n != 10 {
 		t.Errorf("%d blocks are predicted", n)
+	}
+}
+
+// If too much is predicted, the oldest prompt goes first, even if it is expected for longer than later ones.
+func TestOldestPromptIsEvicted(t *testing.T) {
+	x := index.New(1, nil)
+	x.AddWorker(index.Key{})
+	x.SetCapacity(0, 100)
+	old, last := blocks(0, 90), blocks(1000, 50)
+	x.Predict(0, old, 0, time.Unix(400, 0))
+	x.Predict(0, last, 0, time.Unix(300, 0))
+	if got := x.AppendMatches(nil, last); len(got) != 1 || got[0].Depth != 50 {
+		t.Errorf("the last prompt: %v", got)
+	}
+	if got := x.AppendMatches(nil, old); len(got) != 0 {
+		t.Errorf("the first prompt: %v", got)
+	}
+}
+
+// What does not fit is removed in parts, too: first by SetCapacity and Predict, the rest by Expire.
+func TestEvictionIsBounded(t *testing.T) {
+	n := sample(5_000, 20_000, 20_000)
+	x := index.New(1, nil)
+	x.AddWorker(index.Key{})
+	hashes := blocks(0, n+1)
+	for i := range n {
+		x.Predict(0, hashes[i:i+1], 0, time.Unix(9, 0))
+	}
+	steps := 0
+	for before, step := x.Len(), func() { x.SetCapacity(0, 1) }; before > 1; before, steps = x.Len(), steps+1 {
+		step()
+		if ended := before - x.Len(); ended < 1 || ended > 129 {
+			t.Fatalf("step %d removed %d predictions of %d", steps, ended, before)
+		}
+		step = func() { x.Expire(time.Unix(1, 0)) }
+	}
+	if steps < n/129 {
+		t.Errorf("%d steps", steps)
+	}
+	if got := x.AppendMatches(nil, hashes[n-1:n]); len(got) != 1 {
+		t.Errorf("the last one: %v", got)
+	}
+	if x.Expire(time.Unix(1, 0)) {
+		t.Error("there is more to remove")
+	}
+	if err := x.Check(); err != nil {
+		t.Error(err)
 	}
 }
 

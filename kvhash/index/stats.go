@@ -74,7 +74,7 @@ func (x *Index) measure() measures {
 		}
 		if w.expects != nil {
 			s.Predictions += w.expects.blocks
-			s.Bytes += mapBytes(w.expects.pages) + mapBytes(w.expects.all) + sliceBytes(w.expects.queue)
+			s.Bytes += mapBytes(w.expects.pages) + mapBytes(w.expects.all) + sliceBytes(w.expects.queue) + sliceBytes(w.expects.order)
 			for _, p := range w.expects.queue {
 				if s.Bytes += int64(unsafe.Sizeof(*p)); cap(p.parts) > len(p.own) {
 					s.Bytes += sliceBytes(p.parts)

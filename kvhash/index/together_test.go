@@ -801,11 +801,7 @@ func (h *together) op(r *rand.Rand) error {
 				if _, ok := have[b]; ok {
 					continue
 				}
-				d, ok := w.pred[b]
-				if ok && !d.until.Before(until) {
-					continue
-				}
-				if !ok {
+				if _, ok := w.pred[b]; !ok {
 					p.fresh = append(p.fresh, b)
 				}
 				w.pred[b] = modelDeadline{until, p.serial}
