@@ -166,8 +166,9 @@ func (r *Router) RemoveWorker(id index.WorkerID) bool {
 }
 
 // Update calls change with the worker, of which it may set Role, Down, Engine, Waiting, KV and Adapters, and reports whether the
-// worker is registered. A KV that is negative or not finite means unknown. Engine has the configured values; a changed rate
-// replaces what was learned about the worker's speed. change is called with a lock held and must not call the router.
+// worker is registered. A role that [Router.AddWorker] refuses changes nothing, and a KV that is negative or not finite means
+// unknown. Engine has the configured values; a changed rate replaces what was learned about the worker's speed. change is called
+// with a lock held and must not call the router.
 func (r *Router) Update(id index.WorkerID, now time.Time, change func(w *policy.Worker)) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -183,7 +184,10 @@ func (r *Router) Update(id index.WorkerID, now time.Time, change func(w *policy.
 	if !(c.KV >= 0) || math.IsInf(c.KV, 1) {
 		c.KV = 0 // NaN would bar the worker
 	}
-	w.Role, w.Down, w.Waiting, w.KV, w.Adapters = c.Role, c.Down, c.Waiting, c.KV, c.Adapters
+	if c.Role >= policy.Split {
+		c.Role = w.Role // no request would go to the worker
+	}
+	w.Role, w.Down, w.Waiting, w.KV, w.Adapters = c.Role, c.Down, c.Waiting, c.KV, slices.Clone(c.Adapters)
 	if c.Engine != m.workers[i].engine {
 		m.configure(i, c.Engine)
 		m.learned()

@@ -41,6 +41,20 @@ func split(n int) *router.Request {
 
 // A pair is one decision: the response goes where most of the KV data is, the transfer is a part of its cost, and both workers have
 // the request in their loads until their part ends.
+// A worker cannot get the role of a request.
+func TestUpdateRole(t *testing.T) {
+	r := router.New(index.New(block, nil), nil)
+	id, err := r.AddWorker(index.Key{}, policy.Prefill, nil)
+	require.NoError(t, err)
+	adapters := []string{"a"}
+	require.True(t, r.Update(id, start, func(w *policy.Worker) { w.Role, w.Adapters = policy.Split, adapters }))
+	adapters[0] = "b" // the router keeps its own list
+	require.Equal(t, policy.Prefill, r.Workers()[0].Role)
+	require.Equal(t, []string{"a"}, r.Workers()[0].Adapters)
+	require.True(t, r.Update(id, start, func(w *policy.Worker) { w.Role = policy.Both }))
+	require.Equal(t, policy.Both, r.Workers()[0].Role)
+}
+
 func TestSplit(t *testing.T) {
 	r := pairs(t, 0, 0, nil)
 	_, err := r.AddWorker(index.Key{Instance: "z"}, policy.Split, nil)

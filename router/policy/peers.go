@@ -162,7 +162,7 @@ func (p *preble) Placed(v *View, r *Request, i int) {
 	l := p.load[key]
 	if l == nil {
 		l = &windowed{last: math.MinInt64}
-		keep(p.load, v)
+		forgetGone(p.load, v)
 		p.load[key] = l
 	}
 	compute, load, _, _ := v.Estimate(r, i)

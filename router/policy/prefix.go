@@ -133,7 +133,7 @@ func (p *placements) Placed(v *View, r *Request, i int) {
 		if n := v.Workers[i].Engine.Capacity; n > 0 {
 			w.limit = n
 		}
-		keep(p.workers, v)
+		forgetGone(p.workers, v)
 		p.workers[key] = w
 	}
 	j := placedPrompt{on: w, assumed: w.depth(r.Hashes) * v.BlockSize, block: v.BlockSize, busy: v.Workers[i].Load.Prefills > 0}
@@ -146,8 +146,8 @@ func (p *placements) Placed(v *View, r *Request, i int) {
 	p.running[v.Turn] = j
 }
 
-// keep removes what is known of workers that are gone. It is called when there is a new one.
-func keep[T any](known map[index.Key]T, v *View) {
+// forgetGone removes what is known of workers that are gone. It is called when there is a new one.
+func forgetGone[T any](known map[index.Key]T, v *View) {
 	if len(known) < len(v.Workers) {
 		return
 	}

@@ -125,7 +125,7 @@ func (p *thompson) Placed(v *View, r *Request, i int) {
 	m := p.arms[key]
 	if m == nil {
 		m = newArm()
-		keep(p.arms, v)
+		forgetGone(p.arms, v)
 		p.arms[key] = m
 	}
 	x, _, _ := p.features(v, r, i)
