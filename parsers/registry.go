@@ -170,7 +170,7 @@ func refused(name string) string {
 	case "functionary", "functionaryv32":
 		return "Functionary 3.2 writes messages to recipients without an end, as in meetkai-functionary-medium-v3.2.jinja of llama.cpp, " +
 			"and no grammar describes that yet; functionary_v3_1 is the format of version 3.1"
-	case "musespark1x":
+	case "musespark", "musespark1x", "musesparkopen":
 		return "Muse Spark routes other messages to text than Muse Glimmer, as in vLLM's muse parser, and no grammar describes that yet"
 	case "minicpmv":
 		return "it writes line feeds as escape sequences, as in vLLM's minicpmv parser, and no grammar describes that yet"

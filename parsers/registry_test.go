@@ -15,7 +15,8 @@ import (
 
 // TestRefusedFamilies tests that names of other engines are refused with a reason.
 func TestRefusedFamilies(t *testing.T) {
-	for _, name := range []string{"xing4_0", "xingchen4", "iquest_coder", "openpanguv2", "k2_horizon", "plamo3", "hyperclovax_seed_think", "functionary", "functionary_v3.2", "Solar-Open", "beam", "glm4"} {
+	for _, name := range []string{"xing4_0", "xingchen4", "iquest_coder", "openpanguv2", "k2_horizon", "plamo3", "hyperclovax_seed_think", "functionary", "functionary_v3.2", "Solar-Open", "beam", "glm4",
+		"muse_spark", "muse_spark_open", "musespark1x", "minicpmv"} {
 		_, err := parsers.New(name, nil)
 		require.Error(t, err)
 		require.Regexp(t, `^parsers: unknown family ".*"; .*(no public|no grammar describes that yet|no grammar describes yet|does not read|cannot be distinguished)`, err.Error())
