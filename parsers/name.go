@@ -175,12 +175,38 @@ func (p *tagged) named(text []byte) {
 	p.call.name = append(p.call.name[:0], unquoted(text)...)
 }
 
-// unquoted returns a name or key without the quotes that models write around it.
+// unquoted returns a name or key without the quotes that models write around it and without further attributes of its tag.
 func unquoted(text []byte) []byte {
+	text = firstAttribute(text)
 	if n := len(text); n > 1 && (text[0] == '"' || text[0] == '\'') && text[n-1] == text[0] {
 		return bytes.TrimSpace(text[1 : n-1])
 	}
 	return text
+}
+
+// firstAttribute returns text up to the quote before further attributes: f of f" id="1, if the first quote belongs to the tag, and "f" of
+// "f" id="1".
+func firstAttribute(text []byte) []byte {
+	for i := 1; i < len(text); i++ {
+		switch q := text[i]; {
+		case q != '"' && q != '\'' || !attribute(text[i+1:]):
+		case text[0] == q:
+			return text[:i+1]
+		case text[0] != '"' && text[0] != '\'':
+			return text[:i]
+		}
+	}
+	return text
+}
+
+// attribute reports whether text begins with white space and an attribute, such as type="string".
+func attribute(text []byte) bool {
+	t := bytes.TrimLeft(text, " \t")
+	if len(t) == len(text) {
+		return false
+	}
+	name, _, ok := bytes.Cut(t, []byte{'='})
+	return ok && isName(name)
 }
 
 // idBegins reports whether the separator between the name and the ID of a call begins at window position i.
