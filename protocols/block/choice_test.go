@@ -3,6 +3,7 @@
 package block_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -62,5 +63,43 @@ func TestUnknownToolChoiceIsLostByConversions(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, tt.losses, losses)
 		}
+	}
+}
+
+// A type of thinking that is not known stays in a request of the same API, and is a loss of conversions to others. That of which the
+// other API has only a part becomes this part.
+func TestThinkingTypesAreLostByConversions(t *testing.T) {
+	const unknown, between = "an unknown type of thinking", "text between calls that is thinking"
+	for _, tt := range []struct {
+		from, to  int // APIs
+		kind      string
+		want, why string
+	}{
+		{0, 2, "zzz", "", unknown},
+		{2, 0, "zzz", "", unknown},
+		{2, 1, "zzz", "", unknown},
+		{2, 0, "between_tools", `"thinking":{"type":"disabled"}`, between},
+		{2, 1, "between_tools", "", between},
+		{2, 0, "disabled", `"thinking":{"type":"disabled"}`, ""},
+	} {
+		body := `{"model":"m", "max_tokens":9,"messages":[{"role":"user","content":"x"}],"thinking":{"type":"` + tt.kind + `"}}`
+		r, err := apis[tt.from].decode([]byte(body), nil)
+		require.NoError(t, err)
+		out, losses, err := apis[tt.to].encode(nil, r, nil)
+		require.NoError(t, err)
+		require.Equal(t, tt.want != "", strings.Contains(string(out), "thinking"), string(out))
+		require.Contains(t, string(out), tt.want)
+		if tt.why == "" {
+			require.Empty(t, losses)
+		} else {
+			require.Contains(t, losses, block.Loss{Path: "thinking.type", Why: tt.why}, "%s to %s: %s", apis[tt.from].api, apis[tt.to].api, body)
+		}
+		p := r.Params()
+		p.Model = "n"
+		require.NoError(t, r.SetParams(p))
+		require.NoError(t, r.Detach())
+		out, err = r.AppendBody(nil)
+		require.NoError(t, err)
+		require.JSONEq(t, `{"model":"n"`+body[len(`{"model":"m"`):], string(out), "an edit keeps it")
 	}
 }

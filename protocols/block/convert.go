@@ -183,6 +183,7 @@ func (r *Request) loseRoot(lose lossFunc) {
 	root := r.doc.Root()
 	loseMembers(root, modeled[r.API()], modeledIn[r.API()], lose)
 	r.loseChoice(root, lose)
+	r.loseThinking(root, lose)
 	r.losePrompts(lose)
 }
 
@@ -248,6 +249,18 @@ func (r *Request) loseChoice(root jsonscan.Value, lose lossFunc) {
 		lose(v.Path(), "a choice of a tool that another server runs, or of an unknown type")
 	default:
 		lose(v.Path(), "an unknown tool choice")
+	}
+}
+
+// loseThinking records a type of thinking that Params do not model, or not entirely.
+func (r *Request) loseThinking(root jsonscan.Value, lose lossFunc) {
+	v := root.Get("thinking").Get("type")
+	switch {
+	case r.API() != Chat && r.API() != Messages || v.IsNull():
+	case r.view.Params.Thinking.Mode == ThinkingUnspecified:
+		lose(v.Path(), "an unknown type of thinking")
+	case v.RawStr() == `"between_tools"`:
+		lose(v.Path(), "text between calls that is thinking")
 	}
 }
 

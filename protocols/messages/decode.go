@@ -58,7 +58,7 @@ func (r reqReader) params(root jsonscan.Value, p *block.Params) {
 	switch r.Str(th.Get("type")) {
 	case "enabled":
 		p.Thinking.Mode = block.ThinkingOn
-	case "disabled":
+	case "disabled", "between_tools": // which shows what the model writes between calls as thinking, without any other
 		p.Thinking.Mode = block.ThinkingOff
 	case "adaptive":
 		p.Thinking.Mode = block.ThinkingAdaptive

@@ -172,7 +172,7 @@ func asks(name string, value []byte) bool {
 func (c tokenBackend) switchable() error {
 	raw := c.req.Field("thinking", "type")
 	if c.req.API() == block.Messages && c.req.Params().Thinking.Mode == block.ThinkingUnspecified && len(raw) > 0 && asks("", raw) {
-		return apierr.Invalid("thinking.type", "thinking.type must be enabled, disabled or adaptive, not %.40s.", raw)
+		return apierr.Invalid("thinking.type", "thinking.type must be enabled, disabled, adaptive or between_tools, not %.40s.", raw)
 	}
 	return nil
 }

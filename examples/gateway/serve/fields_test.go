@@ -275,8 +275,10 @@ func TestDroppedParts(t *testing.T) {
 	}
 	w := post("messages", fieldsMessages+`"thinking":{"type":"zzz"}}`)
 	require.Equal(t, 400, w.Code)
-	require.Contains(t, w.Body.String(), "thinking.type must be enabled, disabled or adaptive")
-	require.Equal(t, 200, post("messages", fieldsMessages+`"thinking":{"type":"adaptive"}}`).Code)
+	require.Contains(t, w.Body.String(), "thinking.type must be enabled, disabled, adaptive or between_tools")
+	for _, kind := range []string{"adaptive", "between_tools"} {
+		require.Equal(t, 200, post("messages", fieldsMessages+`"thinking":{"type":"`+kind+`"}}`).Code)
+	}
 }
 
 // TestGenerateOverHTTP checks that generate, which only messages over WebSocket have, is named if it asks for something else than
