@@ -317,3 +317,29 @@ func ExampleNewRequest_encode() {
 	// {"model":"m","input":[{"type":"message","role":"user","content":[{"type":"input_text","text":"Hi"}]}]} []
 	// {"model":"m","max_tokens":8192,"messages":[{"role":"user","content":"Hi"}]} [max_tokens: the Messages API requires max_tokens; the default was set]
 }
+
+// A cache breakpoint after a file is carried over like those after other parts.
+func TestBreakpointsAfterFiles(t *testing.T) {
+	const mark = `"prompt_cache_breakpoint":{"mode":"explicit"}`
+	ttl := []block.Loss{{Path: "messages[0].content[0]", Why: "the time to live of a cache breakpoint"}}
+	for _, source := range []string{
+		`"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"aGk="}`, `"type":"document","source":{"type":"file","file_id":"f"}`,
+		`"type":"container_upload","file_id":"f"`,
+	} {
+		body := `{"model":"m","max_tokens":5,"messages":[{"role":"user","content":[{` + source + `,"cache_control":{"type":"ephemeral","ttl":"1h"}}]}]}`
+		r, err := messages.Decode([]byte(body), nil)
+		require.NoError(t, err)
+		for i, to := range apis[:2] {
+			out, losses, err := to.encode(nil, r, nil)
+			require.NoError(t, err)
+			require.Contains(t, string(out), mark)
+			require.Equal(t, ttl, losses)
+			back, err := to.decode(out, nil)
+			require.NoError(t, err)
+			other, losses, err := apis[1-i].encode(nil, back, nil)
+			require.NoError(t, err)
+			require.Contains(t, string(other), mark)
+			require.Empty(t, losses)
+		}
+	}
+}

@@ -486,6 +486,7 @@ func (w *reqWriter) file(dst []byte, b *block.Block) []byte {
 		w.Cannot(b, "a file by address")
 		return dst
 	}
+	w.Breakpoint(&o, b)
 	return o.Close()
 }
 

@@ -460,6 +460,7 @@ func (w *reqWriter) file(dst []byte, b *block.Block, role block.Role) []byte {
 		w.Cannot(b, "a file without data")
 		return dst
 	}
+	w.Breakpoint(&o, b)
 	return o.Close()
 }
 
