@@ -72,7 +72,7 @@ var objects = map[block.API][]object{
 	},
 	block.Responses: {
 		{"reasoning", []string{"effort", "summary", "generate_summary", "context"}}, {"text", []string{"format"}},
-		{"stream_options", []string{"include_usage"}},
+		{"stream_options", []string{"include_usage"}}, {"prompt_cache_options", []string{"mode", "ttl"}},
 	},
 	block.Completions: {{"stream_options", []string{"include_usage", "continuous_usage_stats"}}},
 	block.Messages: {

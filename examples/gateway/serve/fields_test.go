@@ -182,6 +182,8 @@ func TestDroppedFields(t *testing.T) {
 		{"chat/completions", fieldsChat + `"a\r\nb, c":1}`, "a??b??c"},
 		{"responses", fieldsResponses + `"store":true,"truncation":"auto","max_tool_calls":3,"text":{"verbosity":"low"}}`, "truncation, max_tool_calls, store, text.verbosity"},
 		{"responses", fieldsResponses + `"store":false,"truncation":"disabled","include":["reasoning.encrypted_content"],"metadata":{"a":"b"}}`, ""},
+		{"responses", fieldsResponses + `"prompt_cache_options":{"mode":"explicit","ttl":"30m","prewarm":false,"comparison_response_id":null}}`, ""},
+		{"responses", fieldsResponses + `"prompt_cache_options":{"prewarm":true,"comparison_response_id":"r"}}`, "prompt_cache_options.prewarm, prompt_cache_options.comparison_response_id"},
 		{"messages", fieldsMessages + `"container":"c","mcp_servers":[{}],"speed":"standard","service_tier":"auto"}`, "container, mcp_servers"},
 	} {
 		w := post(tt.path, tt.body)

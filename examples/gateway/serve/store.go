@@ -285,7 +285,7 @@ func (c *call) join(body []byte) ([]byte, error) {
 		if err := mistyped(r, socketTypes); err != nil {
 			return nil, err
 		}
-		c.warm = string(r.Field("generate")) == "false"
+		c.warm = string(r.Field("generate")) == "false" || string(r.Field("prompt_cache_options", "prewarm")) == "true"
 		changed["stream"] = []byte("true")
 		changed["type"], changed["stream_id"], changed["generate"] = nil, nil, nil
 	}

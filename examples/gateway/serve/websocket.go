@@ -315,7 +315,7 @@ func (s *socket) refuse(l *lane, err error) {
 	w.end()
 }
 
-// answerWarm sends the response to a message with generate: false. What it may have brought is a prompt in the caches.
+// answerWarm sends the response to a message with generate: false, or prewarm: true, which overrides it. What it may have brought is a prompt in the caches.
 func (c *call) answerWarm(w http.ResponseWriter) {
 	enc := c.encoder()
 	begin := enc.Append(nil, event.Event{Kind: event.Start, Call: -1})

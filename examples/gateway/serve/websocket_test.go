@@ -155,7 +155,7 @@ func TestSocket(t *testing.T) {
 	require.NoError(t, c.Close(websocket.StatusNormalClosure, ""))
 }
 
-// TestSocketWarmUp checks that a message with generate: false reaches no engine, and that the next response continues it.
+// TestSocketWarmUp checks that a message with generate: false or prewarm: true reaches no engine, and that the next response continues it.
 func TestSocketWarmUp(t *testing.T) {
 	r := start(t, 1, say("Hello."), nil)
 	c := connect(t, r.url)
@@ -173,6 +173,12 @@ func TestSocketWarmUp(t *testing.T) {
 	c.response()
 	require.Len(t, r.prompts, 2)
 	require.Regexp(t, `(?s)Go\..*Hello\..*A\..*B\.`, r.prompts[1].Text)
+	for _, prewarm := range []string{"true", `true,"mode":"explicit"`} {
+		c.send(`"generate":true,"prompt_cache_options":{"prewarm":` + prewarm + `},"input":"x"`)
+		_, text, _ = c.response()
+		require.Empty(t, text)
+		require.Len(t, r.prompts, 2)
+	}
 	c.send(`"generate":false,"input":[{"role":"nobody","content":"x"}]`)
 	c.wantError(400, "", "role")
 	c.send(`"generate":"no","input":"C."`)
