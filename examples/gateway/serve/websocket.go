@@ -211,7 +211,12 @@ func (s *socket) receive() error {
 			return err
 		}
 		typ, stream, ok := head(text)
-		if !ok || kind != websocket.MessageText {
+		if ok && kind == websocket.MessageText && typ == "response.steer" {
+			if err = s.keepCourse(m, text); err == nil {
+				m.memory.release()
+				continue
+			}
+		} else if !ok || kind != websocket.MessageText {
 			err = apierr.Invalid("", "The message must be text with a JSON object, whose type and stream_id are strings.")
 		} else if typ != "response.create" && typ != "response.processed" {
 			err = apierr.Invalid("type", "There is no message of the type '%.100s': send response.create.", typ)
@@ -246,6 +251,34 @@ func (s *socket) receive() error {
 			s.serve(l, m, fmt.Sprintf("%s.%d", s.id, n))
 		})
 	}
+}
+
+// keepCourse returns the input of a message of the type response.steer, which is to interrupt a response. Clients send it with their
+// next request. An error event would end the response for them.
+func (s *socket) keepCourse(m *message, text []byte) error {
+	var steer struct {
+		Previous string          `json:"previous_response_id"`
+		Input    json.RawMessage `json:"input"`
+	}
+	if json.Unmarshal(text, &steer) != nil || len(steer.Input) == 0 {
+		return apierr.Invalid("", "A message of the type response.steer must have an input, and previous_response_id as a string.")
+	}
+	if err := m.memory.add(int64(len(text)) * perByte); err != nil {
+		return err
+	}
+	failed, err := json.Marshal(map[string]any{
+		"type": "response.steer.failed", "sequence_number": 0, "steer": &steer, "error": map[string]string{
+			"type": "invalid_request_error", "code": "steering_not_supported",
+			"message": "This server does not steer responses: send the input with the next response.create.",
+		},
+	})
+	if err != nil {
+		return err
+	}
+	w := newSocketWriter(&lane{socket: s})
+	w.SetWriteDeadline(time.Now().Add(s.g.opt.WriteTimeout))
+	w.send(failed) // an error means that the client disconnected
+	return nil
 }
 
 // head returns the type and the stream of a message. It reports false if it is not an object in which they are strings. Unlike

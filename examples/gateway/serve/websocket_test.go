@@ -186,6 +186,32 @@ func TestSocketWarmUp(t *testing.T) {
 	require.Len(t, r.prompts, 2)
 }
 
+// TestSocketSteer checks that a message that is to steer a response gets its input back, without an error event, which would end
+// the response.
+func TestSocketSteer(t *testing.T) {
+	c := connect(t, start(t, 1, say("Hello."), nil).url)
+	steer := func(fields string) {
+		require.NoError(t, c.Write(t.Context(), websocket.MessageText, []byte(`{"type":"response.steer"`+fields+`}`)))
+	}
+	for _, input := range []any{"a <b>", []any{object{"role": "user", "content": "a"}}} {
+		text, err := json.Marshal(input)
+		require.NoError(t, err)
+		steer(`,"previous_response_id":"resp_1","input":` + string(text))
+		ev := c.next()
+		require.Equal(t, "response.steer.failed", ev["type"])
+		require.Equal(t, object{"previous_response_id": "resp_1", "input": input}, ev["steer"])
+		require.Equal(t, "steering_not_supported", ev["error"].(object)["code"])
+		require.EqualValues(t, 0, ev["sequence_number"])
+	}
+	steer(`,"previous_response_id":7,"input":"a"`)
+	c.wantError(400, "", "response.steer must have an input")
+	steer(`,"previous_response_id":"resp_1"`)
+	c.wantError(400, "", "response.steer must have an input")
+	c.send(`"input":"x"`)
+	_, text, _ := c.response()
+	require.Equal(t, "Hello.", text)
+}
+
 // TestSocketStore checks that responses over WebSocket are stored like others if the client and the gateway want it.
 func TestSocketStore(t *testing.T) {
 	r := start(t, 1, say("Hello."), func(o *serve.Options) { o.Store = storeOf(1 << 20) })
