@@ -343,3 +343,18 @@ func TestBreakpointsAfterFiles(t *testing.T) {
 		}
 	}
 }
+
+// The names of participants are losses of conversions from the Chat API, for each role.
+func TestNamesAreLostByConversions(t *testing.T) {
+	const body = `{"model":"m","max_tokens":5,"messages":[{"role":"system","name":"a","content":"s"},{"role":"developer","name":"b","content":"d"},` +
+		`{"role":"user","name":"c","content":"u"},{"role":"system","name":"d","content":"s"}]}`
+	r, err := chat.Decode([]byte(body), nil)
+	require.NoError(t, err)
+	for _, to := range apis[1:] {
+		_, losses, err := to.encode(nil, r, nil)
+		require.NoError(t, err)
+		for i := range 4 {
+			require.Contains(t, losses, block.Loss{Path: fmt.Sprintf("messages[%d]", i), Why: "the name of a participant"}, to.api.String())
+		}
+	}
+}

@@ -52,6 +52,9 @@ func appendRequest(dst []byte, v *codec.View, lose codec.LossFunc) []byte {
 		if turns[0].Role == block.RoleDeveloper {
 			lose(turns[0].At.Path(), "the developer role became system")
 		}
+		if turns[0].Name != "" {
+			lose(turns[0].At.Path(), "the name of a participant")
+		}
 		system = append(system, turns[0].Blocks...)
 		turns = turns[1:]
 	}
