@@ -212,7 +212,7 @@ func (s *socket) receive() error {
 		}
 		typ, stream, ok := head(text)
 		if ok && kind == websocket.MessageText && typ == "response.steer" {
-			if err = s.keepCourse(m, text); err == nil {
+			if err = s.refuseSteer(m, text); err == nil {
 				m.memory.release()
 				continue
 			}
@@ -253,9 +253,9 @@ func (s *socket) receive() error {
 	}
 }
 
-// keepCourse returns the input of a message of the type response.steer, which is to interrupt a response. Clients send it with their
-// next request. An error event would end the response for them.
-func (s *socket) keepCourse(m *message, text []byte) error {
+// refuseSteer returns the input of a message of the type response.steer, which asks to change a response that is being
+// generated. Clients send the input with their next request. An error event would end the response for them.
+func (s *socket) refuseSteer(m *message, text []byte) error {
 	var steer struct {
 		Previous string          `json:"previous_response_id"`
 		Input    json.RawMessage `json:"input"`
@@ -348,7 +348,8 @@ func (s *socket) refuse(l *lane, err error) {
 	w.end()
 }
 
-// answerWarm sends the response to a message with generate: false, or prewarm: true, which overrides it. What it may have brought is a prompt in the caches.
+// answerWarm sends the response to a message with generate: false, or with prewarm: true, which overrides generate. What it may
+// have brought is a prompt in the caches.
 func (c *call) answerWarm(w http.ResponseWriter) {
 	enc := c.encoder()
 	begin := enc.Append(nil, event.Event{Kind: event.Start, Call: -1})
