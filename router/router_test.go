@@ -154,7 +154,7 @@ func TestPredictForever(t *testing.T) {
 	}
 }
 
-// No more is predicted on a worker than its device holds: without events, its oldest prompts are taken as evicted.
+// No more is predicted on a worker than its device holds: without events, its oldest prompts are treated as evicted.
 func TestPredictionsFit(t *testing.T) {
 	r := router.New(index.New(block, nil), nil)
 	id, err := r.AddWorker(index.Key{}, policy.Both, &router.Engine{Capacity: 10})
