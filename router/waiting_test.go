@@ -168,7 +168,7 @@ func TestClockFromZero(t *testing.T) {
 	}
 }
 
-// Times that are too long for the clock are as good as none.
+// Times that are too long for the clock never come.
 func TestLongestTargets(t *testing.T) {
 	now := time.Unix(1.7e9, 0)
 	for _, in := range []intent.Intent{{Deadline: math.MaxInt64}, {TTFT: math.MaxInt64}} {
@@ -380,7 +380,7 @@ func TestGaugesAndAdapters(t *testing.T) {
 	require.Equal(t, "b", place(t, r, &router.Request{Tokens: 1, Adapter: "sql"}, start).Decision().Key.Instance)
 }
 
-// A gauge that is not a number is as good as none.
+// A gauge that is not a number is ignored.
 func TestStrangeGauges(t *testing.T) {
 	for _, name := range policy.Names() {
 		r := router.New(index.New(block, nil), &router.Options{Policy: named(t, name)})
