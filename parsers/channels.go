@@ -357,7 +357,7 @@ func (p *channels) malformed(to int) {
 		n++
 	}
 	word := n
-	for word < len(text) && !blank(text[word]) {
+	for word < len(text) && channelChar(text[word]) {
 		word++
 	}
 	if h.field == grammar.Channel {
@@ -388,6 +388,11 @@ func (p *channels) malformed(to int) {
 	}
 	p.reasoning = slices.Contains(p.c.g.Channels.Reasoning, string(h.channel))
 	p.flush(to, true)
+}
+
+// channelChar reports whether the name of a channel can have the byte c.
+func channelChar(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-'
 }
 
 // section records the text of the current header section.
