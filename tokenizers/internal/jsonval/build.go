@@ -157,8 +157,8 @@ func (b *Builder) end() {
 
 // share returns a slice with the names that does not change.
 func (b *Builder) share(names []string) []string {
-	for i := range b.shapes { // latest first
-		if s := b.shapes[(b.shape-1-i)&(len(b.shapes)-1)]; slices.Equal(s, names) {
+	for _, s := range b.shapes {
+		if slices.Equal(s, names) {
 			return s
 		}
 	}

@@ -318,30 +318,7 @@ func (rt *render) dumps(w *sbuf, v Value, st *jsonStyle, level int, in *Origin) 
 				i = order[i]
 			}
 			line(level+1, src)
-			if v.names != nil && !st.ascii {
-				w.quote(v.names[i], src)
-				w.add(st.key, src)
-				rt.dumps(w, v.vals[i], st, level+1, src)
-				continue
-			}
-			switch k := v.key(i).(type) {
-			case *Str:
-				rt.jsonStr(w, k, st, func(o *Origin) *Origin {
-					if src != nil {
-						return src
-					}
-					return o
-				})
-			case nil:
-				w.add(`"null"`, src)
-			case bool:
-				w.add(`"`+strconv.FormatBool(k)+`"`, src)
-			case int64, float64, *num:
-				x, _ := number(k)
-				w.add(`"`+rt.jsonNum(x)+`"`, cmp.Or(x.src, src))
-			default:
-				rt.fail("tojson: a key is %s", typeName(k))
-			}
+			rt.jsonKey(w, v, i, st, src)
 			w.add(st.key, src)
 			rt.dumps(w, v.vals[i], st, level+1, src)
 		}
@@ -367,24 +344,47 @@ func (rt *render) jsonNum(n num) string {
 	return rt.numText(n)
 }
 
-// quote adds a string as JSON that is not ASCII only. The text is not the template's output.
-func (w *sbuf) quote(s string, src *Origin) {
+// escape adds a part of a string of JSON, without its quotes, that need not be ASCII. The text is not the template's output.
+func (w *sbuf) escape(s string, src *Origin) {
 	const piece = 1 << 16 // bytes after which the limit is checked, since escapes take up to 6 bytes per byte
-	w.b = append(w.b, '"')
-	for ; len(s) > piece; s = s[piece:] {
-		w.b = jsonval.AppendEscaped(w.b, s[:piece])
+	for s != "" {
+		n := min(len(s), piece)
+		w.b = jsonval.AppendEscaped(w.b, s[:n])
 		w.limit(0)
+		w.mark(src)
+		s = s[n:]
 	}
-	w.b = append(jsonval.AppendEscaped(w.b, s), '"')
-	w.limit(0)
-	w.mark(src)
+}
+
+// jsonKey adds key i of a dict whose own text comes from src.
+func (rt *render) jsonKey(w *sbuf, d *Dict, i int, st *jsonStyle, src *Origin) {
+	if d.names != nil && !st.ascii {
+		w.add(`"`, src)
+		w.escape(d.names[i], src)
+		w.add(`"`, src)
+		return
+	}
+	switch k := d.key(i).(type) {
+	case *Str:
+		rt.jsonStr(w, k, st, func(o *Origin) *Origin {
+			if src != nil {
+				return src
+			}
+			return o
+		})
+	case nil:
+		w.add(`"null"`, src)
+	case bool:
+		w.add(`"`+strconv.FormatBool(k)+`"`, src)
+	case int64, float64, *num:
+		x, _ := number(k)
+		w.add(`"`+rt.jsonNum(x)+`"`, cmp.Or(x.src, src))
+	default:
+		rt.fail("tojson: a key is %s", typeName(k))
+	}
 }
 
 func (rt *render) jsonStr(w *sbuf, s *Str, st *jsonStyle, or func(*Origin) *Origin) {
-	if s.segs == nil && !st.ascii {
-		w.quote(s.s, or(s.src))
-		return
-	}
 	first, last := s.src, s.src
 	if s.segs != nil {
 		first, last = s.segs[0].Origin, s.segs[len(s.segs)-1].Origin
@@ -393,42 +393,21 @@ func (rt *render) jsonStr(w *sbuf, s *Str, st *jsonStyle, or func(*Origin) *Orig
 	s.pieces(func(t string, src *Origin) {
 		src = or(src)
 		from := 0
-		for i := 0; i < len(t); i++ {
-			c := t[i]
-			if c >= 0x20 && c != '"' && c != '\\' && (c < 0x7f || !st.ascii) {
+		for i := 0; st.ascii && i < len(t); i++ {
+			if t[i] < 0x7f {
 				continue
 			}
-			w.add(t[from:i], src)
-			from = i + 1
-			switch c {
-			case '"', '\\':
-				w.add("\\"+string(c), src)
-			case '\n':
-				w.add(`\n`, src)
-			case '\r':
-				w.add(`\r`, src)
-			case '\t':
-				w.add(`\t`, src)
-			case '\b':
-				w.add(`\b`, src)
-			case '\f':
-				w.add(`\f`, src)
-			default:
-				if c < 0x20 {
-					w.add(hexEscape('u', rune(c), 4), src)
-					break
-				}
-				r, n := utf8.DecodeRuneInString(t[i:])
-				if r1, r2 := utf16.EncodeRune(r); r1 != utf8.RuneError {
-					w.add(hexEscape('u', r1, 4)+hexEscape('u', r2, 4), src)
-				} else {
-					w.add(hexEscape('u', r, 4), src)
-				}
-				i += n - 1
-				from = i + 1
+			w.escape(t[from:i], src)
+			r, n := utf8.DecodeRuneInString(t[i:])
+			if r1, r2 := utf16.EncodeRune(r); r1 != utf8.RuneError {
+				w.add(hexEscape('u', r1, 4)+hexEscape('u', r2, 4), src)
+			} else {
+				w.add(hexEscape('u', r, 4), src)
 			}
+			i += n - 1
+			from = i + 1
 		}
-		w.add(t[from:], src)
+		w.escape(t[from:], src)
 	})
 	w.add(`"`, or(last))
 }

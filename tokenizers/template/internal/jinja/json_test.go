@@ -3,6 +3,7 @@
 package jinja
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -13,7 +14,7 @@ import (
 	"github.com/weft-go/weft/tokenizers/internal/jsonval"
 )
 
-// drawText returns a text of ordinary characters and of those that JSON escapes. Some are longer than what quote adds at once.
+// drawText returns a text of ordinary characters and of those that JSON escapes. Some are longer than what escape adds at once.
 func drawText(r *rand.Rand) string {
 	var b strings.Builder
 	n := r.IntN(40)
@@ -30,7 +31,7 @@ func drawText(r *rand.Rand) string {
 	return b.String()
 }
 
-// A string of one source is quoted in one step, a string of several piece by piece.
+// Strings are quoted as JSON, whether they come from one source or from several.
 func TestQuote(t *testing.T) {
 	whole, err := Compile("t", `{{ v|tojson }}{{ {'k': v}|tojson }}{{ d|tojson }}`)
 	if err != nil {
@@ -52,6 +53,10 @@ func TestQuote(t *testing.T) {
 		got, err := whole.Render(in)
 		if err != nil {
 			t.Fatal(err)
+		}
+		var back string
+		if err := json.NewDecoder(strings.NewReader(got.Text)).Decode(&back); err != nil || back != s {
+			t.Fatalf("%.200q is printed as %.400s: %v", s, got.Text, err)
 		}
 		want, err := pieces.Render(in)
 		if err != nil {
@@ -83,7 +88,7 @@ func TestQuoteLimit(t *testing.T) {
 	w := &sbuf{rt: &render{maxText: 1 << 20}}
 	func() {
 		defer func() { _ = recover() }()
-		w.quote(strings.Repeat("\x01", 1<<20), nil)
+		w.escape(strings.Repeat("\x01", 1<<20), nil)
 	}()
 	if n := len(w.b); n <= 1<<20 || n > 1<<20+6<<16 {
 		t.Errorf("%d bytes were written", n)
