@@ -211,13 +211,13 @@ func (s *socket) receive() error {
 			return err
 		}
 		typ, stream, ok := head(text)
-		if ok && kind == websocket.MessageText && typ == "response.steer" {
+		if !ok || kind != websocket.MessageText {
+			err = apierr.Invalid("", "The message must be text with a JSON object, whose type and stream_id are strings.")
+		} else if typ == "response.steer" {
 			if err = s.refuseSteer(m, text); err == nil {
 				m.memory.release()
 				continue
 			}
-		} else if !ok || kind != websocket.MessageText {
-			err = apierr.Invalid("", "The message must be text with a JSON object, whose type and stream_id are strings.")
 		} else if typ != "response.create" && typ != "response.processed" {
 			err = apierr.Invalid("type", "There is no message of the type '%.100s': send response.create.", typ)
 		}
