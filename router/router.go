@@ -267,8 +267,8 @@ func (r *Router) admit(t *Ticket, e *evaluation, req *Request, now time.Time) er
 }
 
 // Explain returns the scores of all workers, the one that Offer would choose first and those that are barred last, and the
-// decision that Offer would make, without changing anything. If that is a pair of workers, they are those of the response.
-// Requests that wait are ignored.
+// decision that Offer would make, without changing anything. If Offer would choose a pair of workers, the scores and the
+// decision are for the worker that generates the response. Requests that wait are ignored.
 func (r *Router) Explain(req *Request, now time.Time) ([]Score, Decision, error) {
 	e := new(evaluation)
 	r.mu.Lock()

@@ -106,7 +106,7 @@ func (t *Ticket) Finish(now time.Time, cached, output int) {
 }
 
 // Cancel ends a request that failed, was canceled, or is no longer to wait. If no token arrived, its predicted blocks are
-// withdrawn, except those of other requests, before or after it. It does not change whether the worker takes requests: see
+// withdrawn, except blocks that an earlier or a later request also predicts. It does not change whether the worker takes requests: see
 // [Router.Update].
 func (t *Ticket) Cancel(now time.Time) {
 	r := t.router

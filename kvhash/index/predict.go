@@ -376,8 +376,8 @@ func (x *Index) end(w *worker, p *prediction, onlyFresh bool, limit int) (work i
 	return work
 }
 
-// Expire removes predictions whose deadline is at or before the given time, and blocks that have been pending for
-// longer than [Options].PendingTTL. Call it regularly, for example before each lookup, with times of the clock that
+// Expire removes predictions whose deadline is at or before the given time or that exceed a worker's capacity, and blocks
+// that have been pending for longer than [Options].PendingTTL. Call it regularly, for example before each lookup, with times of the clock that
 // determines the deadlines of Predict. If there is nothing to remove, it takes no lock and returns at once. To bound
 // the time for which updates wait, a call removes the predictions of about 128 runs of blocks, or as many pending ones, and
 // reports whether there is more to remove: a caller that calls it only once a second repeats it until there is not. For

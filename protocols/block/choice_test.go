@@ -66,8 +66,8 @@ func TestUnknownToolChoiceIsLostByConversions(t *testing.T) {
 	}
 }
 
-// A type of thinking that is not known stays in a request of the same API, and is a loss of conversions to others. That of which the
-// other API has only a part becomes this part.
+// A request of the same API keeps an unknown type of thinking; conversions to other APIs report it as a loss. A type that the
+// other API has in part is converted to that part.
 func TestThinkingTypesAreLostByConversions(t *testing.T) {
 	const unknown, between = "an unknown type of thinking", "text between calls that is thinking"
 	for _, tt := range []struct {
