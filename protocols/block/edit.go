@@ -89,7 +89,7 @@ func (r *Request) insert(p spot, list []Block) error {
 		err := r.dialect.Insert(r.editor(), p.turn, p.holder, p.i, list)
 		if err == nil {
 			r.changed(false)
-			r.hold.grown = append(r.hold.grown, p.ti)
+			note(&r.hold.grown, p.ti)
 		}
 		return err
 	}
@@ -119,7 +119,7 @@ func (r *Request) Delete(at Ref) error {
 	}
 	switch {
 	case exact && p.holder == nil && len(p.list) == 1:
-		r.dropTurn(p.ti)
+		note(&r.hold.gone, p.ti)
 	case exact && p.holder == nil:
 		t := r.mineBlocks(p.ti)
 		t.Blocks = slices.Delete(t.Blocks, p.i, p.i+1)
@@ -164,7 +164,7 @@ func (r *Request) Append(turns ...Turn) error {
 }
 
 func (r *Request) deleteTurn(i int) error {
-	if slices.Contains(r.hold.grown, i) {
+	if r.hold.grown[i] {
 		return &Error{Kind: Stale, Offset: -1, Msg: "blocks were inserted into the turn; read the turns again"}
 	}
 	exact := true
@@ -175,16 +175,10 @@ func (r *Request) deleteTurn(i int) error {
 		}
 	}
 	if exact {
-		r.dropTurn(i)
+		note(&r.hold.gone, i)
 	}
 	r.changed(exact)
 	return nil
-}
-
-// dropTurn removes a turn from the view. Callers that remove several go through them in order, so the next search begins nearby.
-func (r *Request) dropTurn(i int) {
-	r.setTurns(slices.Delete(r.mine(), i, i+1))
-	r.hold.from = max(0, i-2)
 }
 
 // checkRaw checks raw JSON from the caller, nil if absent. In a request with a body, parsing the edited body checks it.
@@ -294,9 +288,8 @@ func (r *Request) find(at Ref) (spot, error) {
 	}
 	if r.hold.where == nil && r.hold.searches < fewSearches {
 		r.hold.searches++
-		n := len(r.view.Turns)
-		for k := range n {
-			if p, ok := r.findTurn((r.hold.from+k)%n, at); ok {
+		for ti := range r.view.Turns {
+			if p, ok := r.findTurn(ti, at); ok {
 				return p, nil
 			}
 		}
@@ -330,6 +323,9 @@ func (r *Request) localTurn(t *Turn) *Turn {
 
 // findTurn is find within turn number ti.
 func (r *Request) findTurn(ti int, at Ref) (spot, bool) {
+	if r.hold.gone[ti] {
+		return spot{}, false
+	}
 	t := &r.view.Turns[ti]
 	p := spot{turn: t, ti: ti, list: t.Blocks}
 	if t.At == at {
@@ -378,7 +374,9 @@ func (r *Request) put(p spot, list []Block) {
 		t.Blocks = replaceContent(t.Blocks, p.holder.At, list)
 	}
 	delete(r.hold.blocks, p.ti)
-	r.hold.where = nil
+	if r.hold.where != nil {
+		r.index(list, int32(p.ti)) // deleted positions remain and lead to a turn that does not have them
+	}
 }
 
 // replace stores b at its position in the view.

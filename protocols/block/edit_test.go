@@ -327,6 +327,55 @@ func TestStale(t *testing.T) {
 	require.Error(t, decoded(t, 2).Set(pick(t, decoded(t, 2), isText("Done.")).At, block.Block{}))
 }
 
+// TestEditsOfOneList edits with the positions of turns that were read once. The view then equals the edited body. A turn that has
+// pending insertions cannot be deleted.
+func TestEditsOfOneList(t *testing.T) {
+	for i := range apis {
+		rapid.Check(t, func(t *rapid.T) {
+			r := decoded(t, i)
+			turns := r.Turns()
+			grown := map[int]bool{}
+			for range rapid.IntRange(1, 12).Draw(t, "edits") {
+				k := rapid.IntRange(0, len(turns)-1).Draw(t, "turn")
+				at := turns[k]
+				var err error
+				switch op := rapid.SampledFrom([]string{"drop", "drop", "delete", "append", "text"}).Draw(t, "op"); op {
+				case "drop":
+					if err = r.Delete(at.At); err == nil && grown[k] {
+						t.Fatalf("turn %d was deleted with its insertions", k)
+					}
+				case "delete":
+					if len(at.Blocks) > 0 {
+						err = r.Delete(at.Blocks[rapid.IntRange(0, len(at.Blocks)-1).Draw(t, "block")].At)
+					}
+				case "append":
+					if err = r.Insert(at.At, text("app")...); err == nil {
+						grown[k] = true
+					}
+				case "text":
+					if len(at.Blocks) > 0 {
+						err = r.SetText(at.Blocks[0].At, "new")
+					}
+				}
+				if be, ok := errors.AsType[*block.Error](err); err != nil && (!ok || be.Kind != block.Unsupported && be.Kind != block.Stale) {
+					t.Fatal(err)
+				}
+			}
+			out, err := r.AppendBody(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			again, err := apis[i].decode(out, nil)
+			if err != nil {
+				t.Fatalf("%v in %s", err, out)
+			}
+			if diff := cmp.Diff(r.Turns(), again.Turns()); diff != "" {
+				t.Fatalf("view and body differ:\n%s\n%s", diff, out)
+			}
+		})
+	}
+}
+
 // TestEditLargeTurn checks that an edit of one block does not copy the turn's other blocks, except for the first one.
 func TestEditLargeTurn(t *testing.T) {
 	const blocks, edits = 5000, 500

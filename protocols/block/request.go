@@ -83,9 +83,18 @@ func (r *Request) load(body []byte) error {
 	return nil
 }
 
-// derive recomputes the kinds of turns and the names of tools, which depend on the whole view. The tools of a request
-// with a body change only with the body.
+// derive removes the deleted turns from the view. Then it recomputes the kinds of turns and the names of tools, which depend on
+// the whole view. The tools of a request with a body change only with the body.
 func (r *Request) derive() {
+	if len(r.hold.gone) > 0 {
+		kept := make([]Turn, 0, len(r.view.Turns)-len(r.hold.gone))
+		for i := range r.view.Turns {
+			if !r.hold.gone[i] {
+				kept = append(kept, r.view.Turns[i])
+			}
+		}
+		r.setTurns(kept)
+	}
 	r.hold.marked = true
 	markTurns(r.mine(), 0)
 	if r.doc == nil {
@@ -108,12 +117,20 @@ type hold struct {
 	blocks map[int]bool    // turns whose blocks were copied since then
 	where  map[int32]int32 // turn number by position; nil if not yet computed
 	marked bool            // derived values are up to date
-	grown  []int           // turns of a body into which blocks were inserted
+	grown  map[int]bool    // turns of a body into which blocks were inserted
+	gone   map[int]bool    // deleted turns that the view still has, so that deleting many of them moves the others once
 
 	origins bool // the origins of turns were copied
 
 	searches int // lookups of positions without where
-	from     int // the turn at which they begin
+}
+
+// note adds turn number i to a set.
+func note(set *map[int]bool, i int) {
+	if *set == nil {
+		*set = make(map[int]bool)
+	}
+	(*set)[i] = true
 }
 
 // mine returns turns that may be written.
@@ -141,10 +158,7 @@ func (r *Request) mineBlocks(i int) *Turn {
 	t := r.mineAt(i)
 	if !r.hold.blocks[i] {
 		t.Blocks = slices.Clone(t.Blocks)
-		if r.hold.blocks == nil {
-			r.hold.blocks = make(map[int]bool)
-		}
-		r.hold.blocks[i] = true
+		note(&r.hold.blocks, i)
 	}
 	return t
 }
