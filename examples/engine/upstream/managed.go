@@ -241,9 +241,8 @@ const (
 //	           reasoning that is not encrypted
 //	Chat       the vendor has no field for it
 func (m Managed) keepReasoning(req *block.Request, host string, out *ManagedRequest) error {
-	changes := 0
 	for _, t := range req.Turns() {
-		before := changes
+		changes := 0
 		for _, b := range t.Blocks {
 			var change func() error
 			switch {
@@ -266,10 +265,10 @@ func (m Managed) keepReasoning(req *block.Request, host string, out *ManagedRequ
 			if change == nil {
 				continue
 			}
-			if changes++; changes > maxReasoning || changes-before > maxTurnReasoning {
+			if changes++; changes > maxTurnReasoning {
 				return &block.Error{
 					Kind: block.LimitPassed, Path: t.At.Path(), Offset: -1, Msg: "too much past reasoning that the endpoint would refuse",
-					Limit: fmt.Sprintf("blocks in a turn, %d in a request", maxReasoning), Max: maxTurnReasoning,
+					Limit: "blocks in a turn", Max: maxTurnReasoning,
 				}
 			}
 			if err := change(); err != nil {
@@ -280,12 +279,9 @@ func (m Managed) keepReasoning(req *block.Request, host string, out *ManagedRequ
 	return nil
 }
 
-// The largest numbers of blocks of reasoning that keepReasoning changes, in a request and in one turn. The time for a
-// change grows with the number of turns and with that of the blocks in the turn.
-const (
-	maxReasoning     = 2000
-	maxTurnReasoning = 256
-)
+// maxTurnReasoning is the largest number of blocks of reasoning that keepReasoning changes in a turn. The time for a change grows
+// with the number of blocks in the turn.
+const maxTurnReasoning = 256
 
 // refuses reports whether an endpoint on a host would refuse past reasoning.
 func (m Managed) refuses(b *block.Block, host string) bool {
