@@ -61,6 +61,20 @@ type streamOptions struct {
 // [DecoderOptions.EngineStops] they are sent, and then token ids are not requested, because a stop string ends the text
 // within a token.
 func (d *Decoder) AppendRequest(dst []byte, model string) []byte {
+	dst = append(d.AppendFields(dst, model), `,"prompt":`...)
+	if d.detok == nil {
+		var text bytes.Buffer
+		e := json.NewEncoder(&text)
+		e.SetEscapeHTML(false)
+		e.Encode(d.prompt.Text) // cannot fail
+		return append(append(dst, bytes.TrimSuffix(text.Bytes(), []byte("\n"))...), '}')
+	}
+	return append(append(append(dst, '['), d.prompt.IDList()...), ']', '}')
+}
+
+// AppendFields appends the beginning of the body of [Decoder.AppendRequest]: an object that has all fields but the prompt, without
+// its closing brace. With [Prompt.IDList], a server can send the body without a copy of the ids, which take six bytes per token.
+func (d *Decoder) AppendFields(dst []byte, model string) []byte {
 	s := d.req.Params().Sampling
 	r := engineRequest{
 		Model: model, Stream: true, StreamOptions: streamOptions{true}, MaxTokens: d.limit,
@@ -76,16 +90,7 @@ func (d *Decoder) AppendRequest(dst []byte, model string) []byte {
 		r.Stop, r.TokenIDs, r.IncludeStop = s.Stop, false, d.showsStop()
 	}
 	head, _ := json.Marshal(r) // cannot fail: numbers of JSON are finite, and min_tokens and logit_bias are valid JSON
-	dst = append(dst, head[:len(head)-1]...)
-	dst = append(dst, `,"prompt":`...)
-	if d.detok == nil {
-		var text bytes.Buffer
-		e := json.NewEncoder(&text)
-		e.SetEscapeHTML(false)
-		e.Encode(d.prompt.Text) // cannot fail
-		return append(append(dst, bytes.TrimSuffix(text.Bytes(), []byte("\n"))...), '}')
-	}
-	return append(d.prompt.AppendIDs(dst), '}')
+	return append(dst, head[:len(head)-1]...)
 }
 
 // showsStop reports whether the client asks for the stop sequence at the end of the text.
@@ -109,20 +114,18 @@ func (p *Prompt) PlainText() (text string, ok bool) {
 	return text, slices.Equal(ids, plain) || p.turn != nil && slices.Equal(c.AppendEncodeSegments(nil, p.Namespace, p.Segments), plain)
 }
 
-// AppendIDs appends the token ids of the prompt to dst, as an array in JSON. With a [Memo], ids that the prompt shares with
-// the one before are copied in that form.
-func (p *Prompt) AppendIDs(dst []byte) []byte {
+// IDList returns the token ids of the prompt in decimal, with commas between them: between brackets, the array that engines take.
+// The caller must not modify it. With a [Memo], only the ids that the prompt before does not have are printed, and the memory is that
+// of the memo and of the prompts that follow.
+func (p *Prompt) IDList() []byte {
 	ids := p.IDs()
-	dst = append(dst, '[')
+	var list []byte
 	if p.tokens != nil {
-		dst = p.tokens.appendText(dst)
+		list = p.tokens.decimal()
 	} else {
-		dst = appendIDs(dst, ids)
+		list = appendIDs(nil, ids)
 	}
-	if len(ids) > 0 {
-		dst = dst[:len(dst)-1] // the last comma
-	}
-	return append(dst, ']')
+	return list[:max(0, len(list)-1)] // without the last comma
 }
 
 // maxErrorBody is the number of bytes of an engine's error response that are read.

@@ -174,23 +174,17 @@ func withRoom(text []byte) []byte {
 // idBuffers has buffers for the ids that are new in a prompt.
 var idBuffers sync.Pool
 
-// appendText appends the decimal forms of the ids, each with a comma. It remembers them for the next prompt.
-func (t *tokens) appendText(dst []byte) []byte {
+// decimal returns the decimal forms of the ids, each with a comma. The next prompt's follow in the same memory.
+func (t *tokens) decimal() []byte {
 	l := t.list
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.n > len(t.ids) {
-		return appendIDs(dst, t.ids)
-	}
-	if l.n == 0 { // appendIDs needs more room than the text takes
-		at := len(dst)
-		dst = appendIDs(dst, t.ids)
-		l.text, l.n = withRoom(dst[at:]), len(t.ids)
-		return dst
+		return appendIDs(nil, t.ids)
 	}
 	l.text = appendIDs(l.text, t.ids[l.n:])
 	l.n = len(t.ids)
-	return append(dst, l.text...)
+	return slices.Clip(l.text)
 }
 
 // bytes returns the memory that the tokens take, including the text and the ids of the cuts.

@@ -3,11 +3,13 @@
 package upstream_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -210,7 +212,7 @@ func TestTensorRTLLMSteps(t *testing.T) {
 
 	r := request(t, `{"model":"m","messages":[{"role":"user","content":"x"}]}`)
 	r.Prompt.Namespace = "salt"
-	_, err = upstream.TensorRTLLM{}.AppendRequest(nil, r)
+	_, err = body(upstream.TensorRTLLM{}, r)
 	require.ErrorContains(t, err, "cannot keep cached prompts apart")
 	require.Equal(t, event.Invalid, apierr.Wrap(err).Why)
 }
@@ -249,13 +251,13 @@ func TestOllamaRequest(t *testing.T) {
 	r.Choices, r.Constraint = 1, []byte(`"format":{"type":"object"}`)
 	const want = `{"model":"m","raw":true,"think":false,"truncate":false%s,"options":{"num_predict":7,"temperature":0.5,"top_k":-1,"seed":3,"repeat_penalty":1.1},"prompt":%s,"format":{"type":"object"}}`
 	text := string(must(json.Marshal(r.Prompt.Text)))
-	require.Equal(t, fmt.Sprintf(want, "", text), string(must(upstream.Ollama{}.AppendRequest(nil, r))))
-	require.Equal(t, fmt.Sprintf(want, "", strings.Replace(text, `\u003c|im_start|\u003e`, "", 1)), string(must(upstream.Ollama{BOS: "<|im_start|>"}.AppendRequest(nil, r))))
+	require.Equal(t, fmt.Sprintf(want, "", text), string(must(body(upstream.Ollama{}, r))))
+	require.Equal(t, fmt.Sprintf(want, "", strings.Replace(text, `\u003c|im_start|\u003e`, "", 1)), string(must(body(upstream.Ollama{BOS: "<|im_start|>"}, r))))
 	r.Prompt.Namespace = "salt"
-	require.Equal(t, fmt.Sprintf(want, `,"shift":false`, text), string(must(upstream.Ollama{}.AppendRequest(nil, r))))
+	require.Equal(t, fmt.Sprintf(want, `,"shift":false`, text), string(must(body(upstream.Ollama{}, r))))
 
 	refused := func(r *upstream.Request, want string) {
-		_, err := upstream.Ollama{}.AppendRequest(nil, r)
+		_, err := body(upstream.Ollama{}, r)
 		require.Equal(t, event.Invalid, apierr.Wrap(err).Why)
 		require.ErrorContains(t, err, want)
 	}
@@ -268,7 +270,7 @@ func TestOllamaRequest(t *testing.T) {
 	m, err := prompt.Load(mini.FS(), &prompt.Options{Family: "passthrough"})
 	require.NoError(t, err)
 	r.Prompt = m.Raw(mini.Load().AppendEncode(nil, "some text"))
-	require.Contains(t, string(must(upstream.Ollama{}.AppendRequest(nil, r))), `"prompt":"some text"`)
+	require.Contains(t, string(must(body(upstream.Ollama{}, r))), `"prompt":"some text"`)
 	r.Prompt = m.Raw(mini.Load().AppendEncode(mini.Load().AppendEncode(nil, "t"), "he")) // not the tokens of "the"
 	refused(r, "does not have its tokens")
 }
@@ -280,6 +282,15 @@ func must[T any](v T, err error) T {
 		panic(err)
 	}
 	return v
+}
+
+// body returns the body of a request with the ids of the prompt.
+func body(k upstream.TokenKind, r *upstream.Request) ([]byte, error) {
+	text, at, err := k.AppendRequest([]byte(" "), r)
+	if at < 0 {
+		return bytes.TrimPrefix(text, []byte(" ")), err
+	}
+	return slices.Insert(text, at, r.Prompt.IDList()...)[1:], err
 }
 
 // request returns a request of a client.
@@ -296,8 +307,8 @@ func request(t *testing.T, body string) *upstream.Request {
 }
 
 func TestAppendRequest(t *testing.T) {
-	const body = `{"model":"m","messages":[{"role":"user","content":"x"}],"max_tokens":7,"temperature":0.5,"top_k":-1,"seed":4294967297,"repetition_penalty":1.1,"min_tokens":2,"logit_bias":{"5":1},"stop":["a"],"stop_token_ids":[9]}`
-	r := request(t, body)
+	const fields = `{"model":"m","messages":[{"role":"user","content":"x"}],"max_tokens":7,"temperature":0.5,"top_k":-1,"seed":4294967297,"repetition_penalty":1.1,"min_tokens":2,"logit_bias":{"5":1},"stop":["a"],"stop_token_ids":[9]}`
+	r := request(t, fields)
 	ids := string(must(json.Marshal(r.Prompt.IDs())))
 	for k, want := range map[upstream.TokenKind]string{
 		upstream.LlamaCPP{}: `{"stream":true,"return_tokens":true,"return_progress":true,"cache_prompt":true,"n_predict":7,` +
@@ -309,26 +320,26 @@ func TestAppendRequest(t *testing.T) {
 			`"temperature":0.5,"top_k":-1,"sampling_seed":4294967297,"repetition_penalty":1.1,"grammar":"root ::= \"a\""},"input_ids":` + ids + `}`,
 	} {
 		r.Constraint = []byte(`"grammar":"root ::= \"a\""`)
-		require.Equal(t, want, string(must(k.AppendRequest(nil, r))), k.String())
+		require.Equal(t, want, string(must(body(k, r))), k.String())
 	}
 	k, name := upstream.VLLMTokens{Defaults: `{"stop_token_ids":[8],"temperature":0.7,"top_p":0.8}`}, `"structured_outputs":{"structural_tag":"{}"}`
 	r.Constraint, r.Logprobs = []byte(name), new(2)
 	require.Equal(t, `{"stream":true,"stream_options":{"include_usage":true},"sampling_params":{"max_tokens":7,"detokenize":true,"skip_special_tokens":false,"n":2,"logprobs":2,"min_tokens":2,"logit_bias":{"5":1},"stop":["a"],`+
-		`"seed":4294967297,"stop_token_ids":[8,9],"temperature":0.5,"top_p":0.8,"top_k":-1,"repetition_penalty":1.1,`+name+`},"reasoning_ended":true,"output_mode":"text","model":"m","token_ids":`+ids+`}`, string(must(k.AppendRequest(nil, r))))
+		`"seed":4294967297,"stop_token_ids":[8,9],"temperature":0.5,"top_p":0.8,"top_k":-1,"repetition_penalty":1.1,`+name+`},"reasoning_ended":true,"output_mode":"text","model":"m","token_ids":`+ids+`}`, string(must(body(k, r))))
 	r.Constraint, r.Logprobs = []byte(`"grammar":"root ::= \"a\""`), nil
 
 	var got map[string]any
-	require.NoError(t, json.Unmarshal(must(upstream.VLLM{}.AppendRequest(nil, r)), &got))
+	require.NoError(t, json.Unmarshal(must(body(upstream.VLLM{}, r)), &got))
 	require.EqualValues(t, 2, got["n"])
 	require.Equal(t, `root ::= "a"`, got["grammar"])
 
 	r.Logprobs = new(0)
-	require.Contains(t, string(must(upstream.LlamaCPP{}.AppendRequest(nil, r))), `"n_probs":1,`, "0 would be none")
-	require.Contains(t, string(must(upstream.SGLang{}.AppendRequest(nil, r))), `,"return_logprob":true,"return_text_in_logprobs":true,"top_logprobs_num":0,"input_ids":`)
+	require.Contains(t, string(must(body(upstream.LlamaCPP{}, r))), `"n_probs":1,`, "0 would be none")
+	require.Contains(t, string(must(body(upstream.SGLang{}, r))), `,"return_logprob":true,"return_text_in_logprobs":true,"top_logprobs_num":0,"input_ids":`)
 	r.Logprobs = nil
 
 	r.Prompt.Namespace = "salt"
-	require.Contains(t, string(must(upstream.LlamaCPP{}.AppendRequest(nil, r))), `"cache_prompt":false`, "a slot's prompt may be another tenant's")
+	require.Contains(t, string(must(body(upstream.LlamaCPP{}, r))), `"cache_prompt":false`, "a slot's prompt may be another tenant's")
 }
 
 // The forms of a constraint: vLLM takes a tag, SGLang the same as a string, llama.cpp a grammar, and the embedded engine

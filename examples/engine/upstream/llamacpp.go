@@ -51,7 +51,7 @@ var lastFields = []string{"index", "stop", "stop_type", "stopping_word", "tokens
 
 // AppendRequest implements TokenKind. Sampling parameters that the request does not have are the engine's own: temperature 0.8,
 // top_k 40, top_p 0.95 and min_p 0.05, unless it was started with others.
-func (LlamaCPP) AppendRequest(dst []byte, r *Request) ([]byte, error) {
+func (LlamaCPP) AppendRequest(dst []byte, r *Request) (body []byte, ids int, err error) {
 	s := r.Client.Params().Sampling
 	out := llamaRequest{
 		Stream: true, Tokens: true, Progress: true, CachePrompt: r.Prompt.Namespace == "",
@@ -73,7 +73,7 @@ func (LlamaCPP) AppendRequest(dst []byte, r *Request) ([]byte, error) {
 	if r.Constraint != nil {
 		dst = append(append(dst, ','), r.Constraint...)
 	}
-	return append(r.Prompt.AppendIDs(append(dst, `,"prompt":`...)), '}'), nil
+	return endIDs(dst, "prompt")
 }
 
 // Steps implements TokenKind.

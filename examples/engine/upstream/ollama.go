@@ -67,13 +67,13 @@ type ollamaOptions struct {
 }
 
 // AppendRequest implements TokenKind. Sampling parameters and stop strings that the request does not have are the model's.
-func (k Ollama) AppendRequest(dst []byte, r *Request) ([]byte, error) {
+func (k Ollama) AppendRequest(dst []byte, r *Request) (body []byte, ids int, err error) {
 	if r.Choices > 1 {
-		return dst, apierr.Invalid("n", "The engines of this server (ollama) generate one answer.")
+		return dst, -1, apierr.Invalid("n", "The engines of this server (ollama) generate one answer.")
 	}
 	text, ok := r.Prompt.PlainText()
 	if !ok || !utf8.ValidString(text) {
-		return dst, &apierr.Error{Why: event.Invalid, Code: apierr.CodeUnsupported,
+		return dst, -1, &apierr.Error{Why: event.Invalid, Code: apierr.CodeUnsupported,
 			Message: "The engines of this server (ollama) get prompts as text, and the text of this prompt does not have its tokens: it spells special tokens or is not UTF-8."}
 	}
 	s := r.Client.Params().Sampling
@@ -84,12 +84,12 @@ func (k Ollama) AppendRequest(dst []byte, r *Request) ([]byte, error) {
 	if r.Prompt.Namespace != "" {
 		out.Shift = new(bool)
 	}
-	body, _ := json.Marshal(out) // cannot fail: numbers of JSON are finite
-	dst = append(dst, body[:len(body)-1]...)
+	head, _ := json.Marshal(out) // cannot fail: numbers of JSON are finite
+	dst = append(dst, head[:len(head)-1]...)
 	if r.Constraint != nil {
 		dst = append(append(dst, ','), r.Constraint...)
 	}
-	return append(dst, '}'), nil
+	return append(dst, '}'), -1, nil
 }
 
 // Constrain implements TokenKind.

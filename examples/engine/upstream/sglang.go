@@ -43,7 +43,7 @@ type sglangParams struct {
 }
 
 // AppendRequest implements TokenKind.
-func (SGLang) AppendRequest(dst []byte, r *Request) ([]byte, error) {
+func (SGLang) AppendRequest(dst []byte, r *Request) (body []byte, ids int, err error) {
 	s := r.Client.Params().Sampling
 	params := sglangParams{
 		Limit: r.Decoder.Limit(), IgnoreEOS: s.IgnoreEOS, MinTokens: r.Client.Field("min_tokens"), LogitBias: r.Client.Field("logit_bias"),
@@ -60,7 +60,7 @@ func (SGLang) AppendRequest(dst []byte, r *Request) ([]byte, error) {
 	if r.Logprobs != nil {
 		dst = fmt.Appendf(dst, `,"return_logprob":true,"return_text_in_logprobs":true,"top_logprobs_num":%d`, *r.Logprobs)
 	}
-	return append(r.Prompt.AppendIDs(append(dst, `,"input_ids":`...)), '}'), nil
+	return endIDs(dst, "input_ids")
 }
 
 // Constrain implements TokenKind. SGLang takes the tag as a string.

@@ -51,9 +51,9 @@ type tensorrtRequest struct {
 }
 
 // AppendRequest implements TokenKind.
-func (TensorRTLLM) AppendRequest(dst []byte, r *Request) ([]byte, error) {
+func (TensorRTLLM) AppendRequest(dst []byte, r *Request) (body []byte, ids int, err error) {
 	if r.Prompt.Namespace != "" {
-		return dst, &apierr.Error{Why: event.Invalid, Code: apierr.CodeUnsupported,
+		return dst, -1, &apierr.Error{Why: event.Invalid, Code: apierr.CodeUnsupported,
 			Message: "The engines of this server (tensorrt-llm) cannot keep cached prompts apart by a salt, which isolated tenants have."}
 	}
 	s := r.Client.Params().Sampling
@@ -74,7 +74,7 @@ func (TensorRTLLM) AppendRequest(dst []byte, r *Request) ([]byte, error) {
 	if r.Constraint != nil {
 		dst = append(append(dst, ','), r.Constraint...)
 	}
-	return append(r.Prompt.AppendIDs(append(dst, `,"prompt":`...)), '}'), nil
+	return endIDs(dst, "prompt")
 }
 
 // Constrain implements TokenKind.

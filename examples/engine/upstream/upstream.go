@@ -39,9 +39,10 @@ type Kind interface {
 // A TokenKind is a kind of engine that continues a prompt, normally token ids.
 type TokenKind interface {
 	Kind
-	// AppendRequest appends the body of a request, a JSON object. The error is an *apierr.Error of class Invalid if engines
-	// of the kind cannot be asked for it.
-	AppendRequest(dst []byte, r *Request) ([]byte, error)
+	// AppendRequest appends the body of a request, a JSON object, without the ids of the prompt. It returns the body and the
+	// position in it where Prompt.IDList belongs, or -1 if the body has the prompt as text. The error is an *apierr.Error of
+	// class Invalid if engines of the kind cannot be asked for it.
+	AppendRequest(dst []byte, r *Request) (body []byte, ids int, err error)
 	// Constrain returns the field of the body that holds the output to c, without a comma. The error is an *apierr.Error
 	// of class Invalid if engines of the kind cannot enforce c.
 	Constrain(c *prompt.Constraint) ([]byte, error)
@@ -78,6 +79,12 @@ type Request struct {
 	Logprobs   *int   // log probabilities of each token and of so many candidates; nil means none
 	// PromptLogprobs specifies that the first step of each choice begins with the log probabilities of the prompt's tokens.
 	PromptLogprobs bool
+}
+
+// endIDs ends a body with the field that has the ids.
+func endIDs(dst []byte, field string) (body []byte, ids int, err error) {
+	dst = append(append(append(dst, `,"`...), field...), `":[`...)
+	return append(dst, "]}"...), len(dst), nil
 }
 
 // sampling are the sampling parameters that have the same names in all kinds.

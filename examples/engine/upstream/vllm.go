@@ -27,9 +27,8 @@ func (VLLM) Traits() Traits {
 }
 
 // AppendRequest implements TokenKind.
-func (VLLM) AppendRequest(dst []byte, r *Request) ([]byte, error) {
-	dst = r.Decoder.AppendRequest(dst, r.Model)
-	dst = dst[:len(dst)-1]
+func (VLLM) AppendRequest(dst []byte, r *Request) (body []byte, ids int, err error) {
+	dst = r.Decoder.AppendFields(dst, r.Model)
 	if r.Choices > 1 {
 		dst = fmt.Appendf(dst, `,"n":%d`, r.Choices)
 	}
@@ -42,7 +41,7 @@ func (VLLM) AppendRequest(dst []byte, r *Request) ([]byte, error) {
 	if r.Constraint != nil {
 		dst = append(append(dst, ','), r.Constraint...)
 	}
-	return append(dst, '}'), nil
+	return endIDs(dst, "prompt")
 }
 
 // Constrain implements TokenKind.

@@ -61,7 +61,7 @@ type vllmDefaults struct {
 }
 
 // AppendRequest implements TokenKind.
-func (k VLLMTokens) AppendRequest(dst []byte, r *Request) ([]byte, error) {
+func (k VLLMTokens) AppendRequest(dst []byte, r *Request) (body []byte, ids int, err error) {
 	s := r.Client.Params().Sampling
 	p := vllmParams{
 		Limit: r.Decoder.Limit(), Detokenize: len(s.Stop) > 0 || r.Logprobs != nil, Logprobs: r.Logprobs, IgnoreEOS: s.IgnoreEOS,
@@ -85,7 +85,7 @@ func (k VLLMTokens) AppendRequest(dst []byte, r *Request) ([]byte, error) {
 	}
 	model, _ := json.Marshal(r.Model)
 	dst = append(append(dst, `,"model":`...), model...)
-	return append(r.Prompt.AppendIDs(append(dst, `,"token_ids":`...)), '}'), nil
+	return endIDs(dst, "token_ids")
 }
 
 // Constrain implements TokenKind. The field is a sampling parameter.

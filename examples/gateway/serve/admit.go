@@ -60,7 +60,6 @@ func (c *call) admit(r *http.Request) error {
 
 // release ends what admit began, and returns the memory.
 func (c *call) release() {
-	c.asked.release()
 	c.memory.release()
 	for _, s := range c.siblings {
 		s.memory.release()

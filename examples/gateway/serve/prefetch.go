@@ -305,7 +305,6 @@ func (c *call) request(ctx context.Context, p *placement, req *router.Request, i
 		return -1, err
 	}
 	out := &engineRequest{Request: upstream.Request{Model: c.asked.Model, Client: client, Prompt: raw, Choices: 1}}
-	defer out.release()
 	if err := out.prepare(c.kind(e), nil, dec); err != nil {
 		return -1, err
 	}

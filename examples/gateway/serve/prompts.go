@@ -126,7 +126,6 @@ func (c *call) serve(ctx context.Context) (err error) {
 		}
 	}
 	defer func() { c.leave((*router.Ticket).Cancel) }() // no effect after settle
-	defer c.asked.release()
 	own, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	c.watch.start(c.g.opt.EngineSilence, func() { cancel(errSilent) })

@@ -3,10 +3,10 @@
 package serve
 
 import (
-	"errors"
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 
 	"github.com/weft-go/weft/examples/engine/upstream"
@@ -14,135 +14,71 @@ import (
 	"github.com/weft-go/weft/tokenizers/prompt"
 )
 
-// engineRequest is a request to an engine. Its body has six bytes per token of the prompt, in memory that later requests
-// use again. The memory is returned when release was called and the HTTP client has closed all readers of the body.
+// engineRequest is a request to an engine. Its body has six bytes per token of the prompt, which stay in the memory of the prompt.
 type engineRequest struct {
 	upstream.Request
 	kind upstream.TokenKind // for which the body is; nil if there is none yet
 
-	mu       sync.Mutex
-	body     []byte // of the last attempt, with hints; nil when it was returned
-	base     int    // length of the part without hints, which has no closing brace
-	attempt  int    // readers of earlier attempts fail
-	open     int    // readers of the last attempt that are not closed
-	released bool
+	head, ids, tail []byte // the body without hints and the closing brace
 }
 
 // prepare writes the body for a kind of engine, with its constraint, unless it is the last one's. dec is the decoder of the
-// first choice. Bodies that were attached before can no longer be read. The error is upstream.TokenKind's.
-func (r *engineRequest) prepare(kind upstream.TokenKind, constraint []byte, dec *prompt.Decoder) (err error) {
+// first choice. The error is upstream.TokenKind's.
+func (r *engineRequest) prepare(kind upstream.TokenKind, constraint []byte, dec *prompt.Decoder) error {
 	r.Decoder = dec
 	if r.kind == kind {
 		return nil
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.body == nil {
-		r.body = engineBodies.get()
+	r.Constraint = constraint
+	body, ids, err := kind.AppendRequest(nil, &r.Request)
+	if err != nil {
+		return err
 	}
-	r.kind, r.Constraint = kind, constraint
-	r.attempt++
-	r.body, err = kind.AppendRequest(r.body[:0], &r.Request)
-	r.base = len(r.body) - 1
-	return err
+	r.kind, r.head, r.ids, r.tail = kind, body[:len(body)-1], nil, nil
+	if ids >= 0 {
+		r.head, r.ids, r.tail = body[:ids], r.Prompt.IDList(), body[ids:len(body)-1]
+	}
+	return nil
 }
 
-// attach makes the body with hints, which are fields that it does not have, the body of hr. Bodies that were attached
-// before can no longer be read.
+// attach makes the body with hints, which are fields that it does not have, the body of hr.
 func (r *engineRequest) attach(hr *http.Request, hints *intent.Out) error {
-	// The hints are encoded alone, because an edit of the body would scan the ids of the prompt.
 	fields, err := hints.AppendBody(nil, []byte("{}"))
 	if err != nil {
 		return err
 	}
-	r.mu.Lock()
-	r.attempt++
-	r.open = 0
-	r.body = r.body[:r.base]
+	tail := slices.Clip(r.tail)
 	if string(fields) != "{}" {
-		r.body = append(r.body, ',')
+		tail = append(tail, ',')
 	}
-	r.body = append(r.body, fields[1:]...)
-	attempt := r.attempt
-	hr.ContentLength = int64(len(r.body))
-	r.mu.Unlock()
-	hr.GetBody = func() (io.ReadCloser, error) { return r.reader(attempt) }
-	hr.Body, err = r.reader(attempt)
+	tail = append(tail, fields[1:]...)
+	hr.ContentLength = int64(len(r.head) + len(r.ids) + len(tail))
+	head, ids := r.head, r.ids
+	hr.GetBody = func() (io.ReadCloser, error) { return &engineBody{net.Buffers{head, ids, tail}}, nil }
+	hr.Body, err = hr.GetBody()
 	return err
 }
 
-var errNoBody = errors.New("serve: the body of an earlier attempt is gone")
+// An engineBody reads a body from its parts. An HTTP client may read it after it has returned from a failed request, in another
+// goroutine.
+type engineBody struct{ net.Buffers }
 
-// reader returns a reader of the body from its start.
-func (r *engineRequest) reader(attempt int) (io.ReadCloser, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.attempt != attempt || r.body == nil {
-		return nil, errNoBody
-	}
-	r.open++
-	return &bodyReader{of: r, attempt: attempt}, nil
-}
+// Close implements io.Closer.
+func (*engineBody) Close() error { return nil }
 
-// release ends the attempts.
-func (r *engineRequest) release() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.released = true
-	r.free()
-}
-
-// free returns the memory of the body if it is no longer used. r.mu must be held.
-func (r *engineRequest) free() {
-	if r.released && r.open == 0 && r.body != nil {
-		engineBodies.put(r.body)
-		r.body = nil
-	}
-}
-
-// A bodyReader reads the body of one attempt. An HTTP client may read and close it after it has returned from a failed
-// request, in another goroutine.
-type bodyReader struct {
-	of      *engineRequest
-	attempt int
-	at      int
-	closed  bool
-}
-
-// Read copies from the body.
-func (b *bodyReader) Read(p []byte) (int, error) {
-	r := b.of
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if b.closed || b.attempt != r.attempt {
-		return 0, errNoBody
-	}
-	n := copy(p, r.body[b.at:])
-	if b.at += n; n == 0 && len(p) > 0 {
-		return 0, io.EOF
-	}
-	return n, nil
-}
-
-// Close ends the use of the body.
-func (b *bodyReader) Close() error {
-	r := b.of
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !b.closed && b.attempt == r.attempt {
-		r.open--
-		r.free()
-	}
-	b.closed = true
-	return nil
-}
-
-// An engineConn is a connection to an engine. Without its ReadFrom, an HTTP client allocates 32 KB to copy the body of each
-// request.
+// An engineConn is a connection to an engine. Its ReadFrom writes the parts of a body without a copy. For other bodies, an HTTP
+// client would allocate 32 KB to copy each.
 type engineConn struct{ net.Conn }
 
 // ReadFrom implements io.ReaderFrom.
 func (c engineConn) ReadFrom(r io.Reader) (int64, error) {
+	if l, ok := r.(*io.LimitedReader); ok { // what net/http has for a body of known length
+		if b, ok := l.R.(*engineBody); ok {
+			n, err := b.WriteTo(c.Conn)
+			l.N -= n
+			return n, err
+		}
+	}
 	chunk, _ := chunks.Get().(*[chunkSize]byte)
 	if chunk == nil {
 		chunk = new([chunkSize]byte)
@@ -159,8 +95,8 @@ const chunkSize = 64 << 10
 // bodies holds the memory of bodies for later requests.
 type bodies struct{ pool sync.Pool }
 
-// clientBodies and engineBodies have the memory of the bodies of requests, of all gateways of the process.
-var clientBodies, engineBodies bodies
+// clientBodies has the memory of the bodies of requests to all gateways of the process.
+var clientBodies bodies
 
 // maxBodyKept limits the memory that is kept, in bytes.
 const maxBodyKept = 16 << 20

@@ -148,10 +148,9 @@ type server interface {
 // alternate, and a floor is measured after each turn, so that whatever disturbs the machine disturbs all of them. The time
 // of a stage includes the collection of its garbage.
 func (r *run) costs(state string) ([]cost, error) {
-	var body []byte
 	opens := []opener{
 		func() (server, error) { return newHandler(r.model, r.signer) },
-		func() (server, error) { return newStages(r.model, r.signer, &body) },
+		func() (server, error) { return newStages(r.model, r.signer) },
 	}
 	if err := r.check(); err != nil {
 		return nil, err

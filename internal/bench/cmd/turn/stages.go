@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"time"
 
@@ -33,16 +34,14 @@ type stages struct {
 	workers   []worker
 	histories map[string]*preamble.History
 	memo      *prompt.Memo
-	client    []byte  // memory of the client's body
-	body      *[]byte // of a request to an engine
-	tokens    int     // of the last prompt
-	cached    int     // of these, tokens that its worker held
+	client    []byte // memory of the client's body
+	tokens    int    // of the last prompt
+	cached    int    // of these, tokens that its worker held
 }
 
-// newStages returns stages without any history. body is the memory of the bodies of earlier ones: the gateway reuses it, like the
-// memory of clients' bodies.
-func newStages(model *prompt.Model, signer *replay.Signer, body *[]byte) (*stages, error) {
-	s := &stages{model: model, signer: signer, router: router.New(index.New(blockSize, nil), &router.Options{}), histories: map[string]*preamble.History{}, memo: prompt.NewMemo(memoBytes), body: body}
+// newStages returns stages without any history.
+func newStages(model *prompt.Model, signer *replay.Signer) (*stages, error) {
+	s := &stages{model: model, signer: signer, router: router.New(index.New(blockSize, nil), &router.Options{}), histories: map[string]*preamble.History{}, memo: prompt.NewMemo(memoBytes)}
 	var err error
 	if s.target, err = intent.NewTarget("vllm", ""); err != nil {
 		return nil, err
@@ -165,11 +164,13 @@ func (s *stages) take(v *conversation, k int, m *meter) ([]cost, error) {
 		return err
 	})
 	step(10, func() error {
-		*s.body = dec.AppendRequest((*s.body)[:0], modelName)
+		body := append(dec.AppendFields(nil, modelName), `,"prompt":[`...)
 		in.RequestID = "id"
 		hints := s.target.Emit(&in)
 		fields, err := hints.AppendBody(nil, []byte("{}"))
-		*s.body = append((*s.body)[:len(*s.body)-1], fields...)
+		if err == nil {
+			_, err = (&net.Buffers{body, text.IDList(), append([]byte("],"), fields[1:]...)}).WriteTo(io.Discard)
+		}
 		return err
 	})
 	if ticket != nil {
