@@ -75,6 +75,7 @@ func (t *Turn) settle(doc *jsonscan.Doc, parts *jsonscan.Parts) {
 	for i := range t.Blocks {
 		t.Blocks[i].place(p, from)
 	}
+	t.apart = true
 }
 
 // within reports whether the positions of blocks are in the range [from, to) of a document's values.
@@ -158,11 +159,11 @@ func moveTurn(t *Turn, now *jsonscan.Doc, c *jsonscan.Copy, apart bool) (Turn, b
 	out := *t
 	out.At = m.ref(t.At)
 	out.At.last = ^out.At.last
-	if !apart && !c.Moved() && (len(t.Blocks) == 0 || t.Blocks[0].At.apart()) {
+	if !apart && !c.Moved() && (len(t.Blocks) == 0 || t.apart) {
 		out.Blocks = slices.Clip(t.Blocks)
 		return out, true
 	}
-	out.Blocks = m.blocks(t.Blocks)
+	out.Blocks, out.apart = m.blocks(t.Blocks), false
 	return out, false
 }
 

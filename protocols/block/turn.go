@@ -15,6 +15,7 @@ type Turn struct {
 	Role   Role
 	Kind   TurnKind // set by the request that contains the turn
 	Form   Form     // spelling in the body
+	apart  bool     // the blocks have positions in a part of a document
 	Blocks []Block
 	ID     string // ID of the message; Responses only
 	Name   string // name of the participant; Chat only
