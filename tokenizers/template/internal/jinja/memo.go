@@ -38,15 +38,17 @@ type loopMemo struct {
 	repeats bool           // the loop has an element more than once; the series are not used
 }
 
-// placed is a record and the position of its text in the output; without a record, there is none.
+// placed is a record and the position of its text in the output; without a record, there is none. It has what each rendering
+// reads, so that most renderings do not read the records of a long conversation.
 type placed struct {
 	*record
-	at int
+	at    int
+	item  *Dict // the element
+	bytes int   // memory of the record
 }
 
 // record is one turn of a loop. Its text and the sources of that are in the outputs that have it.
 type record struct {
-	item *Dict
 	read []dependency
 	sets []dependency // attributes of namespaces at its end
 	size int          // of its text
@@ -89,10 +91,8 @@ func (m *Memo) Bytes() int {
 	n := m.text.Bytes() + 16*cap(m.segs)
 	for _, l := range m.loops {
 		n += int(unsafe.Sizeof(placed{})) * cap(l.records)
-		for _, r := range l.records {
-			if r.record != nil {
-				n += recordSize + 16*len(r.gens) + depSize*(len(r.read)+len(r.sets))
-			}
+		for i := range l.records {
+			n += l.records[i].bytes
 		}
 		for _, q := range l.series {
 			n += q.bytes()
@@ -191,8 +191,10 @@ func (rt *render) turn(s *forStmt, l *loop, v Value, before, next *loopMemo, sta
 			at := rt.out.size()
 			rt.printAgain(r.at, r.size)
 			rt.replayed(at, r.gens, r.sets, r.steps, r.alloc, r.pos)
-			next.put(i, placed{r.record, at}, l, false)
-			return r.end
+			end := r.end
+			r.at = at
+			next.put(i, r, l, false)
+			return end
 		}
 		again = true
 		if *stale++; *stale == maxStale { // as if there were no memo, for a growing number of renderings
@@ -215,13 +217,13 @@ func (rt *render) turn(s *forStmt, l *loop, v Value, before, next *loopMemo, sta
 	}
 	r := rt.kept.record()
 	*r = record{
-		item: d, read: rt.kept.list.copy(t.read), sets: rt.kept.list.copy(t.sets), size: rt.out.size() - start,
+		read: rt.kept.list.copy(t.read), sets: rt.kept.list.copy(t.sets), size: rt.out.size() - start,
 		end: end, steps: rt.steps - steps, alloc: rt.alloc - alloc, pos: rt.pos,
 	}
 	for _, g := range rt.gens[gens:] {
 		r.gens = append(r.gens, Range{g.Start - start, g.End - start})
 	}
-	next.put(i, placed{r, start}, l, again)
+	next.put(i, placed{r, start, d, recordSize + 16*len(r.gens) + depSize*(len(r.read)+len(r.sets))}, l, again)
 	return end
 }
 
