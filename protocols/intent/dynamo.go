@@ -96,7 +96,9 @@ func cmpPtr[T any](a, b *T) *T {
 }
 
 func (r *reader) dynamoBody() {
-	r.object("nvext")
+	if !r.object("nvext") {
+		return
+	}
 	r.object("nvext", "agent_hints")
 	r.object("nvext", "router")
 	hints := func(name string) value { return r.body("nvext", "agent_hints", name) }

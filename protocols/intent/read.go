@@ -190,12 +190,16 @@ func (v value) fault(why string) {
 	v.r.fault(v.where, v.text, why)
 }
 
-// object reports a fault if a field is present but not an object.
-func (r *reader) object(path ...string) {
+// object reports whether a field is an object, and a fault if it is anything else than absent or null.
+func (r *reader) object(path ...string) bool {
 	raw := bytes.TrimSpace(r.src.Field(path...))
-	if len(raw) > 0 && raw[0] != '{' && string(raw) != "null" {
+	if len(raw) == 0 || string(raw) == "null" {
+		return false
+	}
+	if raw[0] != '{' {
 		r.fault(strings.Join(path, "."), string(raw[:min(len(raw), maxExcerpt+1)]), "not an object")
 	}
+	return raw[0] == '{'
 }
 
 // str returns a string that is valid as an ID or name; "" is treated as absent.
