@@ -290,6 +290,8 @@ type engineConfig struct {
 	Replay string `yaml:"replay"`
 	// MaxRequests is the number of requests at the same time; 0 means EngineRequests of the configuration.
 	MaxRequests int `yaml:"max_requests"`
+	// CacheBlocks is the number of blocks of the engine's cache; 0 means what vLLM and SGLang report, otherwise unknown.
+	CacheBlocks int `yaml:"cache_blocks"`
 	// Adapters are the LoRA adapters that an engine of the kind vllm has loaded, in addition to those that it reports.
 	Adapters []string `yaml:"adapters"`
 	// Found is the variant of the kind that the engine was found to be, or nil.

@@ -91,7 +91,7 @@ func (p *program) discover(ctx context.Context, c *config) (probed, error) {
 		}
 		found = append(found, engine)
 		p.log.Info("engine found", "url", engine.URL, "kind", e.Kind, "version", engine.Version, "model", c.Model,
-			"window", engine.Models[0].Window, "block_size", engine.BlockSize, "events", e.Events)
+			"window", engine.Models[0].Window, "block_size", engine.BlockSize, "blocks", e.CacheBlocks, "events", e.Events)
 	}
 	if err := errors.Join(faults...); err != nil {
 		return nil, err
@@ -198,7 +198,7 @@ func (e *engineConfig) complete(engine *upstream.Engine) error {
 	if k := engine.Kind; k != nil && k != e.kind() && k.String() == e.Kind && !strings.Contains(e.Features, "thinking budget") && !strings.Contains(e.Features, "session field") {
 		e.Found = k
 	}
-	e.MaxRequests = cmp.Or(e.MaxRequests, engine.Slots)
+	e.MaxRequests, e.CacheBlocks = cmp.Or(e.MaxRequests, engine.Slots), cmp.Or(e.CacheBlocks, engine.Blocks)
 	return nil
 }
 

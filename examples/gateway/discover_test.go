@@ -94,7 +94,7 @@ func TestDiscover(t *testing.T) {
 	for _, root := range []string{"org/tiny", local} {
 		engine := httptest.NewServer(&told{
 			models:   fmt.Sprintf(`{"data":[{"id":"tiny","owned_by":"vllm","root":%q,"max_model_len":4096},{"id":"sql","root":"/a","parent":"tiny"}]}`, root),
-			metrics:  "vllm:cache_config_info{block_size=\"32\"} 1.0\n",
+			metrics:  "vllm:cache_config_info{block_size=\"32\",num_gpu_blocks=\"1100\"} 1.0\n",
 			tokenize: exact,
 		})
 		defer engine.Close()
@@ -117,7 +117,7 @@ func TestDiscover(t *testing.T) {
 		cancel()
 		require.NoError(t, <-ended)
 		require.Contains(t, log.String(), "kind=vllm")
-		require.Contains(t, log.String(), "block_size=32")
+		require.Contains(t, log.String(), "block_size=32 blocks=1100")
 		require.Contains(t, out.String(), "Serving tiny at "+url)
 		require.Contains(t, out.String(), "ANTHROPIC_BASE_URL="+url+" ANTHROPIC_AUTH_TOKEN=x ANTHROPIC_MODEL=tiny")
 	}

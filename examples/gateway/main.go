@@ -404,13 +404,13 @@ func (p *program) deploy(ctx context.Context, c *config, g *generation, used map
 		if len(e.Adapters) > 0 && e.Kind != "vllm" {
 			return nil, cli.Usagef("config: engine %q: only engines of the kind vllm have adapters", name)
 		}
-		to := serve.Engine{Name: name, URL: e.URL, Kind: e.kind(), Hints: hints, MaxRequests: cmp.Or(e.MaxRequests, c.EngineRequests)}
+		to := serve.Engine{Name: name, URL: e.URL, Kind: e.kind(), Hints: hints, MaxRequests: cmp.Or(e.MaxRequests, c.EngineRequests), Blocks: e.CacheBlocks}
 		if e.Asked {
 			to.Check, to.Unchecked = c.checkAgain(e, prompts.Tokenizer()), e.Silent
 		}
 		switch {
 		case e.inProcess():
-			local := vllm.New(prompts.Tokenizer(), &vllm.Options{Model: c.Model, BlockSize: c.BlockSize, MaxModelLen: prompts.Window()})
+			local := vllm.New(prompts.Tokenizer(), &vllm.Options{Model: c.Model, BlockSize: c.BlockSize, MaxModelLen: prompts.Window(), Blocks: e.CacheBlocks})
 			url, end, err := listen("127.0.0.1:0", local)
 			if err != nil {
 				return nil, err

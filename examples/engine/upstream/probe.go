@@ -32,6 +32,7 @@ type Engine struct {
 	Version   string
 	Models    []Model
 	BlockSize int // tokens per cache block
+	Blocks    int // cache blocks that fit on its devices, of all data-parallel ranks; 0 means unknown
 	Slots     int // requests at the same time
 	Events    []Source
 
@@ -178,17 +179,28 @@ func (e *Engine) readVersion(ctx context.Context, path string) error {
 	return err
 }
 
-var blockSize = regexp.MustCompile(`[{,]block_size="([0-9]+)"`)
+var (
+	blockSize = regexp.MustCompile(`[{,]block_size="([0-9]+)"`)
+	gpuBlocks = regexp.MustCompile(`[{,]num_gpu_blocks="([0-9]+)"`)
+)
 
-// readMetrics reads the block size from vLLM's vllm:cache_config_info.
+// readMetrics reads the size and the number of blocks from vLLM's vllm:cache_config_info, which each data-parallel rank has.
 func (e *Engine) readMetrics(ctx context.Context) error {
 	body, err := e.do(ctx, http.MethodGet, "/metrics", nil)
 	if err != nil {
 		return fmt.Errorf("probe: %s/metrics: %w", e.URL, err)
 	}
+	e.Blocks = 0
 	for s := bufio.NewScanner(bytes.NewReader(body)); s.Scan(); {
-		if m := blockSize.FindStringSubmatch(s.Text()); m != nil && strings.HasPrefix(s.Text(), "vllm:cache_config_info{") {
+		if !strings.HasPrefix(s.Text(), "vllm:cache_config_info{") {
+			continue
+		}
+		if m := blockSize.FindStringSubmatch(s.Text()); m != nil {
 			e.BlockSize, _ = strconv.Atoi(m[1])
+		}
+		if m := gpuBlocks.FindStringSubmatch(s.Text()); m != nil {
+			n, _ := strconv.Atoi(m[1])
+			e.Blocks += n
 		}
 	}
 	return nil

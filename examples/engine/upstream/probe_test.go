@@ -39,8 +39,9 @@ func TestAsk(t *testing.T) {
 	url := serve(t, map[string]string{
 		"/v1/models": `{"object":"list","data":[{"id":"tiny","object":"model","created":1,"owned_by":"vllm","root":"/models/tiny","parent":null,"max_model_len":32768},` +
 			`{"id":"sql","object":"model","owned_by":"vllm","root":"/adapters/sql","parent":"tiny"}]}`,
-		"/version":          `{"version":"0.32.0"}`,
-		"/metrics":          "# TYPE vllm:cache_config_info gauge\nvllm:cache_config_info{_block_size_resolved=\"True\",block_size=\"32\",cache_dtype=\"auto\",engine=\"0\"} 1.0\n",
+		"/version": `{"version":"0.32.0"}`,
+		"/metrics": "# TYPE vllm:cache_config_info gauge\nvllm:cache_config_info{_block_size_resolved=\"True\",block_size=\"32\",engine=\"0\",num_cpu_blocks=\"None\",num_gpu_blocks=\"1100\",num_gpu_blocks_override=\"1100\"} 1.0\n" +
+			"vllm:cache_config_info{_block_size_resolved=\"True\",block_size=\"32\",engine=\"1\",num_cpu_blocks=\"None\",num_gpu_blocks=\"1090\",num_gpu_blocks_override=\"None\"} 1.0\n",
 		"/kv_event_sources": `{"1":{"enable_kv_cache_events":true,"publisher":"zmq","endpoint":"tcp://*:5558","replay_endpoint":"tcp://*:5658","topic":"kv"},"0":{"enable_kv_cache_events":true,"publisher":"zmq","endpoint":"tcp://10.0.0.9:5557","replay_endpoint":null,"topic":""},"2":{"enable_kv_cache_events":false,"publisher":"null"}}`,
 	})
 	e, err := upstream.Ask(t.Context(), url+"/v1/", "")
@@ -48,7 +49,7 @@ func TestAsk(t *testing.T) {
 	require.Equal(t, upstream.VLLM{}, e.Kind)
 	require.Equal(t, "0.32.0", e.Version)
 	require.Equal(t, []upstream.Model{{ID: "tiny", Root: "/models/tiny", Window: 32768}, {ID: "sql", Root: "/adapters/sql", Parent: "tiny"}}, e.Models)
-	require.Equal(t, 32, e.BlockSize)
+	require.Equal(t, [2]int{32, 2190}, [2]int{e.BlockSize, e.Blocks})
 	require.Equal(t, []upstream.Source{{Rank: 0, Events: "tcp://10.0.0.9:5557"}, {Rank: 1, Events: "tcp://127.0.0.1:5558", Replay: "tcp://127.0.0.1:5658", Listens: true, Topic: "kv"}}, e.Events)
 
 	e, err = upstream.Ask(t.Context(), serve(t, map[string]string{ // with --enable-scale-out
@@ -61,10 +62,10 @@ func TestAsk(t *testing.T) {
 
 	e, err = upstream.Ask(t.Context(), serve(t, map[string]string{
 		"/v1/models":       `{"data":[{"id":"m","owned_by":"sglang","root":"m","max_model_len":4096}]}`,
-		"/get_server_info": `{"version":"0.5.23","page_size":64}`,
+		"/get_server_info": `{"version":"0.5.23","page_size":64,"max_total_num_tokens":130000}`,
 	}), "")
 	require.NoError(t, err)
-	require.Equal(t, []any{upstream.SGLang{}, "0.5.23", 64}, []any{e.Kind, e.Version, e.BlockSize})
+	require.Equal(t, []any{upstream.SGLang{}, "0.5.23", 64, 2031}, []any{e.Kind, e.Version, e.BlockSize, e.Blocks})
 	require.Empty(t, e.Events)
 	for config, want := range map[string][]upstream.Source{
 		`{"publisher":"zmq"}`: {{Rank: 0, Events: "tcp://127.0.0.1:5557", Listens: true}, {Rank: 1, Events: "tcp://127.0.0.1:5558", Listens: true}},

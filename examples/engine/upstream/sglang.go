@@ -187,11 +187,12 @@ func (r *sglangReader) appendSteps(dst []Step, data []byte) ([]Step, error) {
 	return dst, nil
 }
 
-// Probe implements Kind. It reads the version, the block size, and where the engine publishes its cache events.
+// Probe implements Kind. It reads the version, the size and the number of blocks, and where the engine publishes its cache events.
 func (SGLang) Probe(ctx context.Context, e *Engine) error {
 	var info struct {
 		Version  string `json:"version"`
 		PageSize int    `json:"page_size"`
+		Tokens   int    `json:"max_total_num_tokens"` // that the cache of each rank has room for
 		Ranks    int    `json:"dp_size"`
 		Events   string `json:"kv_events_config"` // JSON
 	}
@@ -200,6 +201,9 @@ func (SGLang) Probe(ctx context.Context, e *Engine) error {
 		err = e.get(ctx, "/get_server_info", &info) // before 0.5
 	}
 	e.Version, e.BlockSize = info.Version, info.PageSize
+	if info.PageSize > 0 {
+		e.Blocks = info.Tokens / info.PageSize * max(info.Ranks, 1)
+	}
 	s := eventSource{Endpoint: "tcp://*:5557"}
 	if json.Unmarshal([]byte(info.Events), &s) != nil || s.Publisher != "zmq" {
 		return optional(err)

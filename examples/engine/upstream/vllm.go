@@ -54,7 +54,7 @@ func (VLLM) Steps(body io.ReadCloser, n int) iter.Seq2[Step, error] {
 	return readStream(body, n, (&chunkReader{n: n}).appendSteps)
 }
 
-// Probe implements Kind. It reads the version, the block size, and where the engine publishes its cache events. An engine
+// Probe implements Kind. It reads the version, the size and the number of blocks, and where the engine publishes its cache events. An engine
 // that can be asked for token ids only is a [VLLMTokens].
 func (VLLM) Probe(ctx context.Context, e *Engine) error {
 	return cmp.Or(optional(e.readVersion(ctx, "/version")), optional(e.readMetrics(ctx)), optional(e.readSources(ctx)), optional(e.findTokens(ctx)))

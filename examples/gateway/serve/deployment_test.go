@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
@@ -152,4 +153,25 @@ func TestInvalidMore(t *testing.T) {
 		_, err := serve.New(&serve.Options{Model: "m", Prompts: hermesModel(), Engines: []serve.Engine{{URL: "http://h"}}, More: []serve.Model{m}})
 		require.EqualError(t, err, want)
 	}
+}
+
+// TestEngineBlocks checks that an engine without events is not expected to hold more blocks than fit on it.
+func TestEngineBlocks(t *testing.T) {
+	for blocks, want := range map[int]int{0: 12, 5: 5} {
+		var last serve.Record
+		g := stubbed(t, 1, hello(), func(o *serve.Options) {
+			o.Engines[0].Blocks, o.BlockSize, o.OnDone = blocks, 16, func(r serve.Record) { last = r }
+		})
+		defer g.Close()
+		body := `{"model":"m","prompt":"` + strings.Repeat("a b c d ", 50) + `"}`
+		for range 2 {
+			w := httptest.NewRecorder()
+			g.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/v1/completions", strings.NewReader(body)))
+			require.Equal(t, http.StatusOK, w.Code, w.Body.String())
+		}
+		require.Equal(t, want, last.Decision.CachedEstimate/16)
+		require.EqualValues(t, 201, last.Usage.Prompt)
+	}
+	_, err := serve.New(&serve.Options{Model: "m", Prompts: hermesModel(), Engines: []serve.Engine{{URL: "http://e", Blocks: -1}}})
+	require.ErrorContains(t, err, "Blocks must not be negative")
 }

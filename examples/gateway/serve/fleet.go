@@ -120,6 +120,8 @@ func (f *fleet) add(e *Engine, rt http.RoundTripper) error {
 		return fmt.Errorf("engine %q: invalid URL %q: want http:// or https://", e.Name, e.URL)
 	case e.MaxRequests < 0:
 		return fmt.Errorf("engine %q: MaxRequests must not be negative (got %d)", e.Name, e.MaxRequests)
+	case e.Blocks < 0:
+		return fmt.Errorf("engine %q: Blocks must not be negative (got %d)", e.Name, e.Blocks)
 	}
 	kind, hints := e.Kind, e.Hints
 	if kind == nil {
@@ -303,7 +305,7 @@ func (f *fleet) retry() bool {
 
 // newEngine returns what the router needs to know of an engine.
 func newEngine(e *Engine) *router.Engine {
-	r := &router.Engine{Slots: cmp.Or(e.MaxRequests, defaultMost)}
+	r := &router.Engine{Slots: cmp.Or(e.MaxRequests, defaultMost), Capacity: e.Blocks}
 	if e.PrefillPerSecond > 0 {
 		r.Prefill = 1000 / e.PrefillPerSecond
 	}

@@ -157,6 +157,9 @@ type Engine struct {
 	APIKey      string // sent as a bearer token, or in the form of the kind; "" means no key
 	Model       string // name of the model at a managed endpoint; "" means the gateway's name
 	MaxRequests int    // requests at the same time; 0 means 256. More wait in the gateway
+	// Blocks is the number of cache blocks of Options.BlockSize tokens that fit on the engine's devices; 0 means unknown. The router
+	// prefers engines that have room for a request. An engine without Events is not expected to hold more blocks.
+	Blocks int
 	// PrefillPerSecond is the prefill speed that the router assumes, in prompt tokens per second. 0 means that the router begins with
 	// 70,000 and learns the rates of all engines.
 	PrefillPerSecond float64
