@@ -115,8 +115,8 @@ func (p *Prompt) PlainText() (text string, ok bool) {
 }
 
 // IDList returns the token ids of the prompt in decimal, with commas between them: between brackets, the array that engines take.
-// The caller must not modify it. With a [Memo], only the ids that the prompt before does not have are printed, and the memory is that
-// of the memo and of the prompts that follow.
+// The caller must not modify it, since with a [Memo] the prompts of a conversation share its memory; then only the ids that the prompt
+// before does not have are printed. Otherwise each call prints all of them.
 func (p *Prompt) IDList() []byte {
 	ids := p.IDs()
 	var list []byte
@@ -125,7 +125,7 @@ func (p *Prompt) IDList() []byte {
 	} else {
 		list = appendIDs(nil, ids)
 	}
-	return list[:max(0, len(list)-1)] // without the last comma
+	return slices.Clip(list[:max(0, len(list)-1)]) // without the last comma
 }
 
 // maxErrorBody is the number of bytes of an engine's error response that are read.

@@ -21,6 +21,7 @@ import (
 	"github.com/weft-go/weft/protocols/block"
 	"github.com/weft-go/weft/protocols/wire"
 	"github.com/weft-go/weft/tokenizers"
+	"github.com/weft-go/weft/tokenizers/mini"
 	"github.com/weft-go/weft/tokenizers/prompt"
 	"github.com/weft-go/weft/tokenizers/template"
 )
@@ -456,4 +457,35 @@ func TestMemoBoundaries(t *testing.T) {
 		require.Equal(t, p.Tokens(m.Tokenizer(), marks, slices.Clone(ids)), p.Tokens(m.Tokenizer(), marks, ids))
 		require.Equal(t, 1, p.Boundaries())
 	}
+}
+
+// TestIDList checks that the printed ids of a prompt do not change when later prompts and branches of the conversation are printed,
+// and that nothing can be appended to them in place.
+func TestIDList(t *testing.T) {
+	m, err := prompt.Load(mini.FS(), &prompt.Options{Family: "hermes", Window: 1 << 20})
+	require.NoError(t, err)
+	memo := prompt.NewMemo(0)
+	var lists [][]byte
+	var wants []string
+	body := `{"model":"m","messages":[{"role":"user","content":"` + strings.Repeat("one two three ", 50) + `"}`
+	for i := range 20 {
+		next := fmt.Sprintf(`%s,{"role":"assistant","content":"answer %d"},{"role":"user","content":"more"}`, body, i)
+		turn := memo.Turn("", "", "")
+		req, err := turn.Decode(wire.Chat, []byte(next+"]}"), nil)
+		require.NoError(t, err)
+		p, err := turn.Render(m, req, noon)
+		require.NoError(t, err)
+		list := p.IDList()
+		_ = append(list, '9')
+		want, err := json.Marshal(p.IDs())
+		require.NoError(t, err)
+		lists, wants = append(lists, list), append(wants, string(want))
+		if i%3 > 0 { // otherwise the next one is a branch
+			body = next
+		}
+	}
+	for i := range lists {
+		require.Equal(t, wants[i], "["+string(lists[i])+"]")
+	}
+	require.Empty(t, m.Raw(nil).IDList())
 }

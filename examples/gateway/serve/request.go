@@ -95,7 +95,7 @@ const chunkSize = 64 << 10
 // bodies holds the memory of bodies for later requests.
 type bodies struct{ pool sync.Pool }
 
-// clientBodies has the memory of the bodies of requests to all gateways of the process.
+// clientBodies has the memory of the bodies of clients' requests, of all gateways of the process.
 var clientBodies bodies
 
 // maxBodyKept limits the memory that is kept, in bytes.
