@@ -179,12 +179,16 @@ func (e *Engine) readVersion(ctx context.Context, path string) error {
 	return err
 }
 
+// Labels of vLLM's vllm:cache_config_info.
 var (
-	blockSize = regexp.MustCompile(`[{,]block_size="([0-9]+)"`)
-	gpuBlocks = regexp.MustCompile(`[{,]num_gpu_blocks="([0-9]+)"`)
+	blockSize   = regexp.MustCompile(`[{,]block_size="([0-9]+)"`)
+	cacheTokens = regexp.MustCompile(`[{,]kv_cache_size_tokens="([0-9]+)"`)
+	gpuBlocks   = regexp.MustCompile(`[{,]num_gpu_blocks="([0-9]+)"`)
 )
 
-// readMetrics reads the size and the number of blocks from vLLM's vllm:cache_config_info, which each data-parallel rank has.
+// readMetrics reads the size and the number of blocks from vLLM's vllm:cache_config_info, which each data-parallel rank has. The
+// number is that of kv_cache_size_tokens: if layers of several kinds share the cache, a block of tokens takes several of its
+// blocks. Older versions have num_gpu_blocks only.
 func (e *Engine) readMetrics(ctx context.Context) error {
 	body, err := e.do(ctx, http.MethodGet, "/metrics", nil)
 	if err != nil {
@@ -198,7 +202,10 @@ func (e *Engine) readMetrics(ctx context.Context) error {
 		if m := blockSize.FindStringSubmatch(s.Text()); m != nil {
 			e.BlockSize, _ = strconv.Atoi(m[1])
 		}
-		if m := gpuBlocks.FindStringSubmatch(s.Text()); m != nil {
+		if m := cacheTokens.FindStringSubmatch(s.Text()); m != nil && e.BlockSize > 0 {
+			n, _ := strconv.Atoi(m[1])
+			e.Blocks += n / e.BlockSize
+		} else if m := gpuBlocks.FindStringSubmatch(s.Text()); m != nil {
 			n, _ := strconv.Atoi(m[1])
 			e.Blocks += n
 		}

@@ -40,7 +40,7 @@ func TestAsk(t *testing.T) {
 		"/v1/models": `{"object":"list","data":[{"id":"tiny","object":"model","created":1,"owned_by":"vllm","root":"/models/tiny","parent":null,"max_model_len":32768},` +
 			`{"id":"sql","object":"model","owned_by":"vllm","root":"/adapters/sql","parent":"tiny"}]}`,
 		"/version": `{"version":"0.32.0"}`,
-		"/metrics": "# TYPE vllm:cache_config_info gauge\nvllm:cache_config_info{_block_size_resolved=\"True\",block_size=\"32\",engine=\"0\",num_cpu_blocks=\"None\",num_gpu_blocks=\"1100\",num_gpu_blocks_override=\"1100\"} 1.0\n" +
+		"/metrics": "# TYPE vllm:cache_config_info gauge\nvllm:cache_config_info{_block_size_resolved=\"True\",block_size=\"32\",engine=\"0\",kv_cache_size_tokens=\"32000\",num_cpu_blocks=\"None\",num_gpu_blocks=\"1100\",num_gpu_blocks_override=\"1100\"} 1.0\n" +
 			"vllm:cache_config_info{_block_size_resolved=\"True\",block_size=\"32\",engine=\"1\",num_cpu_blocks=\"None\",num_gpu_blocks=\"1090\",num_gpu_blocks_override=\"None\"} 1.0\n",
 		"/kv_event_sources": `{"1":{"enable_kv_cache_events":true,"publisher":"zmq","endpoint":"tcp://*:5558","replay_endpoint":"tcp://*:5658","topic":"kv"},"0":{"enable_kv_cache_events":true,"publisher":"zmq","endpoint":"tcp://10.0.0.9:5557","replay_endpoint":null,"topic":""},"2":{"enable_kv_cache_events":false,"publisher":"null"}}`,
 	})
@@ -49,7 +49,7 @@ func TestAsk(t *testing.T) {
 	require.Equal(t, upstream.VLLM{}, e.Kind)
 	require.Equal(t, "0.32.0", e.Version)
 	require.Equal(t, []upstream.Model{{ID: "tiny", Root: "/models/tiny", Window: 32768}, {ID: "sql", Root: "/adapters/sql", Parent: "tiny"}}, e.Models)
-	require.Equal(t, [2]int{32, 2190}, [2]int{e.BlockSize, e.Blocks})
+	require.Equal(t, [2]int{32, 1000 + 1090}, [2]int{e.BlockSize, e.Blocks})
 	require.Equal(t, []upstream.Source{{Rank: 0, Events: "tcp://10.0.0.9:5557"}, {Rank: 1, Events: "tcp://127.0.0.1:5558", Replay: "tcp://127.0.0.1:5658", Listens: true, Topic: "kv"}}, e.Events)
 
 	e, err = upstream.Ask(t.Context(), serve(t, map[string]string{ // with --enable-scale-out
