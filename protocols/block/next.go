@@ -59,6 +59,7 @@ var pending = new(jsonscan.Doc)
 func (t *Turn) settle(doc *jsonscan.Doc, parts *jsonscan.Parts) {
 	t.At = t.At.in(doc)
 	t.At.last = ^t.At.end()
+	t.apart = false // until its blocks, some of which may be an earlier request's, are placed again
 	first, last := valueOf(t.At), lastOf(t.At)
 	from, to := first.Index(), last.End()
 	if !within(t.Blocks, doc, from, to) {

@@ -69,7 +69,13 @@ func (d *Decoder) AppendRequest(dst []byte, model string) []byte {
 		e.Encode(d.prompt.Text) // cannot fail
 		return append(append(dst, bytes.TrimSuffix(text.Bytes(), []byte("\n"))...), '}')
 	}
-	return append(append(append(dst, '['), d.prompt.IDList()...), ']', '}')
+	ids := d.prompt.IDs()
+	dst = append(dst, '[')
+	if d.prompt.tokens == nil && len(ids) > 0 { // printed in place
+		dst = appendIDs(dst, ids)
+		return append(dst[:len(dst)-1], "]}"...)
+	}
+	return append(append(dst, d.prompt.IDList()...), "]}"...)
 }
 
 // AppendFields appends the beginning of the body of [Decoder.AppendRequest]: an object that has all fields but the prompt, without

@@ -179,35 +179,31 @@ func (e *Engine) readVersion(ctx context.Context, path string) error {
 	return err
 }
 
-// Labels of vLLM's vllm:cache_config_info.
-var (
-	blockSize   = regexp.MustCompile(`[{,]block_size="([0-9]+)"`)
-	cacheTokens = regexp.MustCompile(`[{,]kv_cache_size_tokens="([0-9]+)"`)
-	gpuBlocks   = regexp.MustCompile(`[{,]num_gpu_blocks="([0-9]+)"`)
-)
+// cacheLabel matches the labels of vLLM's vllm:cache_config_info that are read.
+var cacheLabel = regexp.MustCompile(`[{,](block_size|kv_cache_size_tokens|num_gpu_blocks)="([0-9]+)"`)
 
-// readMetrics reads the size and the number of blocks from vLLM's vllm:cache_config_info, which each data-parallel rank has. The
-// number is that of kv_cache_size_tokens: if layers of several kinds share the cache, a block of tokens takes several of its
-// blocks. Older versions have num_gpu_blocks only.
+// readMetrics reads the size and the number of blocks from vLLM's vllm:cache_config_info, which each data-parallel rank has. It prefers
+// kv_cache_size_tokens, which newer versions have: if layers of several kinds share the cache, num_gpu_blocks counts several blocks
+// for the same tokens.
 func (e *Engine) readMetrics(ctx context.Context) error {
 	body, err := e.do(ctx, http.MethodGet, "/metrics", nil)
 	if err != nil {
 		return fmt.Errorf("probe: %s/metrics: %w", e.URL, err)
 	}
-	e.Blocks = 0
 	for s := bufio.NewScanner(bytes.NewReader(body)); s.Scan(); {
 		if !strings.HasPrefix(s.Text(), "vllm:cache_config_info{") {
 			continue
 		}
-		if m := blockSize.FindStringSubmatch(s.Text()); m != nil {
-			e.BlockSize, _ = strconv.Atoi(m[1])
+		labels := map[string]int{}
+		for _, m := range cacheLabel.FindAllStringSubmatch(s.Text(), -1) {
+			labels[m[1]], _ = strconv.Atoi(m[2])
 		}
-		if m := cacheTokens.FindStringSubmatch(s.Text()); m != nil && e.BlockSize > 0 {
-			n, _ := strconv.Atoi(m[1])
-			e.Blocks += n / e.BlockSize
-		} else if m := gpuBlocks.FindStringSubmatch(s.Text()); m != nil {
-			n, _ := strconv.Atoi(m[1])
-			e.Blocks += n
+		size, tokens := labels["block_size"], labels["kv_cache_size_tokens"]
+		e.BlockSize = cmp.Or(size, e.BlockSize)
+		if size > 0 && tokens > 0 {
+			e.Blocks += tokens / size
+		} else {
+			e.Blocks += labels["num_gpu_blocks"]
 		}
 	}
 	return nil

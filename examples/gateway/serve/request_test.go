@@ -58,7 +58,7 @@ func (l *lateReader) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(stream)), Request: r}, nil
 }
 
-// TestEngineBodyMemory checks that bodies remain as they are, although each prompt's ids follow those of the one before in its memory.
+// TestEngineBodyMemory checks that bodies do not change when the ids of the next prompt are written after the ids that they share.
 func TestEngineBodyMemory(t *testing.T) {
 	late := &lateReader{t: t}
 	g, err := serve.New(&serve.Options{

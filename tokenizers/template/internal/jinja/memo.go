@@ -38,8 +38,8 @@ type loopMemo struct {
 	repeats bool           // the loop has an element more than once; the series are not used
 }
 
-// placed is a record and the position of its text in the output; without a record, there is none. It has what each rendering
-// reads, so that most renderings do not read the records of a long conversation.
+// placed is a record and the position of its text in the output. An element that was not remembered has no record. What each
+// rendering needs is here, so that most renderings do not read the records of a long conversation.
 type placed struct {
 	*record
 	at    int
