@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"sync"
 	"unsafe"
+
+	"github.com/weft-go/weft/tokenizers/internal/uncleared"
 )
 
 // idPart has bytes of a printed id, of which the first n count.
@@ -42,6 +44,9 @@ const most, beyond = 7, 8
 
 // appendIDs appends each id in decimal and a comma.
 func appendIDs(dst []byte, ids []uint32) []byte {
+	if need := len(dst) + most*len(ids) + beyond; need > cap(dst) {
+		dst = append(uncleared.Bytes(max(need, len(dst)+len(dst)/4)), dst...)
+	}
 	for {
 		dst = slices.Grow(dst, most*len(ids)+beyond)
 		at := len(dst)

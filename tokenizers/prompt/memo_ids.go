@@ -73,17 +73,18 @@ const spare = 8
 func (t *tokens) next(p *Prompt, sampled [][]uint32) *tokens {
 	c := p.model.cache
 	text := p.encoded()
+	if t == nil || t.namespace != p.Namespace {
+		all, cuts, _ := c.AppendEncodeAfter(roomFor(len(p.Text)/3+16), nil, nil, 0, p.Namespace, text, p.Segments)
+		if cap(all) > len(all)+len(all)/2+256 {
+			all = append(roomFor(len(all)), all...)
+		}
+		return &tokens{list: &tokenList{ids: all}, ids: all[:len(all):len(all)], cuts: cuts, namespace: p.Namespace, text: text}
+	}
 	buf, _ := idBuffers.Get().(*[]uint32)
 	if buf == nil {
 		buf = new([]uint32)
 	}
 	defer idBuffers.Put(buf)
-	if t == nil || t.namespace != p.Namespace {
-		ids, cuts, _ := c.AppendEncodeAfter((*buf)[:0], nil, nil, 0, p.Namespace, text, p.Segments)
-		*buf = ids
-		all := append(roomFor(len(ids)), ids...)
-		return &tokens{list: &tokenList{ids: all}, ids: all[:len(all):len(all)], cuts: cuts, namespace: p.Namespace, text: text}
-	}
 	same := 0
 	if text != "" && unsafe.StringData(text) == unsafe.StringData(t.text) { // the template appended to the text of t
 		same = min(len(text), len(t.text))

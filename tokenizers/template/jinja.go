@@ -239,7 +239,7 @@ func (t *compiled) render(req *input) (*Prompt, error) {
 	}
 	in := jinja.Input{Vars: vars, Now: now}
 	if req.next != nil {
-		in.Remember, in.Memo = true, req.before.memoOf(tpl)
+		in.Remember, in.Memo, in.Expect = true, req.before.memoOf(tpl), expected(req.next.messages, req.next.tools)
 	}
 	out, err := tpl.Render(in)
 	if err != nil {

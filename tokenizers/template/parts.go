@@ -62,6 +62,17 @@ func (t *compiled) RenderParts(req Request, messages, tools []*jsonval.Part, bef
 	return p, in.next, in.next.bytes(), nil
 }
 
+// expected returns about how long the text of a prompt with the given parts is, in bytes.
+func expected(messages, tools []*jsonval.Part) int {
+	n := 0
+	for _, list := range [2][]*jsonval.Part{messages, tools} {
+		for _, p := range list {
+			n += p.Texts() + p.Texts()/16 + 64 // escape sequences in JSON, and what the template prints
+		}
+	}
+	return n
+}
+
 // readParts is read for parts.
 func (t *compiled) readParts(req *input) (v arguments, err error) {
 	if len(req.next.messages) == 0 {

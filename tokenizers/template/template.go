@@ -108,6 +108,9 @@ type builder struct {
 	segs  []segment
 	spans []Span
 
+	kept  bool   // the prompt keeps the memory of text
+	spare []byte // then: the builder's memory for the next text
+
 	front step // counts of what was taken over; the last segment is the first of segs
 }
 
@@ -181,6 +184,9 @@ func (b *builder) take(in *input, head string, steps []step) int {
 		return 0
 	}
 	in.turns.head, in.turns.steps = head, steps
+	if in.turnsBefore == nil && len(b.text) == 0 {
+		b.kept, b.spare, b.text = true, b.text, longtext.Room(min(expected(in.turns.messages, in.turns.tools), maxText))
+	}
 	n := in.turnsBefore.printed(in.turns, head, steps)
 	if n == 0 {
 		return 0
@@ -220,7 +226,7 @@ func (b *builder) prompt(in *input) *Prompt {
 	}
 	if cap(b.text) <= maxText && cap(b.spans) <= maxText/64 {
 		clear(b.spans) // of paths
-		b.text, b.segs, b.spans, b.front = b.text[:0], b.segs[:0], b.spans[:0], step{}
+		*b = builder{text: b.text[:0], segs: b.segs[:0], spans: b.spans[:0]}
 		builders.Put(b)
 	}
 	return p
@@ -234,7 +240,11 @@ func (b *builder) extend(in *input, p *Prompt, taken int) {
 	}
 	next := in.turns
 	next.prompt = p
-	next.text = longtext.Extend(before.text, b.front.text, b.text)
+	if b.kept {
+		next.text, b.text = longtext.Keep(b.text), b.spare
+	} else {
+		next.text = longtext.Extend(before.text, b.front.text, b.text)
+	}
 	p.Text = next.text.String()
 	next.spans, p.Spans = before.spans.extend(before.prompt.Spans, b.front.spans, b.spans)
 	copy(p.Segments, before.prompt.Segments[:taken])

@@ -35,6 +35,9 @@ func (p *Part) text(i int) string {
 	return p.own[from:p.ends[i]]
 }
 
+// Texts returns the number of bytes of the texts of the part, or 0 if they are not known.
+func (p *Part) Texts() int { return len(p.own) }
+
 // Bytes returns about how much memory the part takes.
 func (p *Part) Bytes() int { return p.bytes }
 

@@ -106,7 +106,7 @@ func TestSeries(t *testing.T) {
 		for seed := range rounds {
 			r := rand.New(rand.NewPCG(uint64(seed), 1))
 			h := newHistory()
-			memos, segs := []*Memo{nil}, [][]Segment{nil}
+			memos, segs, texts := []*Memo{nil}, [][]Segment{nil}, []string{""}
 			for step := range 70 {
 				h.change(r)
 				in := Input{Vars: []Var{{"messages", h.messages(t)}}, Now: time.Now}
@@ -115,6 +115,9 @@ func TestSeries(t *testing.T) {
 				}
 				want, wantErr := tpl.Render(in)
 				in.Remember, in.Memo = true, memos[max(0, len(memos)-1-r.IntN(8)/6)]
+				if in.Expect = r.IntN(4) * r.IntN(9000); r.IntN(6) == 0 {
+					in.Memo = nil
+				}
 				got, err := tpl.Render(in)
 				if (err == nil) != (wantErr == nil) || err != nil && err.Error() != wantErr.Error() {
 					t.Fatalf("%s, seed %d, step %d: error %v, want %v", name, seed, step, err, wantErr)
@@ -125,10 +128,10 @@ func TestSeries(t *testing.T) {
 				if got.Text != want.Text || !slices.Equal(got.Segs, want.Segs) || !slices.Equal(got.Generations, want.Generations) {
 					t.Fatalf("%s, seed %d, step %d: got\n%q\n%v\nwant\n%q\n%v", name, seed, step, got.Text, got.Segs, want.Text, want.Segs)
 				}
-				memos, segs = append(memos, got.Memo), append(segs, slices.Clone(got.Segs))
+				memos, segs, texts = append(memos, got.Memo), append(segs, slices.Clone(got.Segs)), append(texts, want.Text)
 			}
 			for i, m := range memos[1:] {
-				if !slices.Equal(m.segs, segs[i+1]) {
+				if !slices.Equal(m.segs, segs[i+1]) || m.text.String() != texts[i+1] {
 					t.Fatalf("%s, seed %d: output %d was changed by a later one", name, seed, i)
 				}
 			}

@@ -98,6 +98,8 @@ type Input struct {
 	// MaxText bounds the output and every text on the way, in bytes; 0 means 64 MiB. All texts
 	// together, and other values made on the way, may have eight times as much.
 	MaxText int
+	// Expect is about how long the output will be, in bytes; 0 means unknown. It matters if Remember is set and Memo is nil.
+	Expect int
 	// Memo is that of an earlier rendering of this template, or nil. If Remember is set, the output has one.
 	Memo     *Memo
 	Remember bool
@@ -141,11 +143,15 @@ func (t *Template) Render(in Input) (out *Output, err error) {
 	rt.out.rt = rt
 	rt.main = rt.out
 	var pooled []Segment // the list of rt.out, if it has another
+	var buffer []byte    // the buffer of rt.out, if the memo keeps that of the output
+	kept := false
 	if in.Remember {
 		rt.memo, rt.before = new(Memo), in.Memo
 		if rt.before != nil {
 			rt.out.base = rt.before.text.String()
 			pooled, rt.out.segs = rt.out.segs, make([]Segment, 0, len(rt.before.segs)+moreSegs) // the output keeps them
+		} else if in.Expect > 0 {
+			buffer, rt.out.b, kept = rt.out.b, longtext.Room(min(in.Expect, rt.maxText)), true
 		}
 	}
 	defer func() {
@@ -159,15 +165,18 @@ func (t *Template) Render(in Input) (out *Output, err error) {
 	}()
 	run(rt, t.body)
 	out = &Output{Generations: rt.gens, Memo: rt.memo}
-	if rt.memo != nil {
-		var before *longtext.Text
-		if rt.before != nil {
-			before = rt.before.text
-		}
-		rt.memo.text = longtext.Extend(before, rt.out.same, rt.out.b)
-		out.Text = rt.memo.text.String()
-	} else {
+	switch {
+	case rt.memo == nil:
 		out.Text = string(rt.out.b)
+	case kept:
+		rt.memo.text, rt.out.b = longtext.Keep(rt.out.b), buffer
+	case rt.before != nil:
+		rt.memo.text = longtext.Extend(rt.before.text, rt.out.same, rt.out.b)
+	default:
+		rt.memo.text = longtext.Extend(nil, 0, rt.out.b)
+	}
+	if rt.memo != nil {
+		out.Text = rt.memo.text.String()
 	}
 	if w := rt.out; pooled != nil && cap(w.segs) <= len(w.segs)*9/8+moreSegs {
 		out.Segs, w.segs = w.segs, pooled

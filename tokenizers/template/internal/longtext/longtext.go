@@ -6,6 +6,8 @@ package longtext
 import (
 	"sync"
 	"unsafe"
+
+	"github.com/weft-go/weft/tokenizers/internal/uncleared"
 )
 
 // Text is a text that never changes. It is safe for concurrent use by multiple goroutines.
@@ -32,11 +34,23 @@ func Extend(before *Text, n int, rest []byte) *Text {
 			return t
 		}
 	}
-	text := make([]byte, 0, size+size/8+4096)
+	text := Room(size)
 	if n > 0 {
 		text = append(text, before.text[:n]...)
 	}
 	return in(&buffer{text: append(text, rest...)}, size)
+}
+
+// Room returns an empty slice with room for a text of size bytes and for what later texts add to it.
+func Room(size int) []byte { return uncleared.Bytes(size + size/8 + 4096) }
+
+// Keep returns the text b in the memory of b, which the caller must not use afterward, unless more than a third of a long one is
+// unused: it then copies the text.
+func Keep(b []byte) *Text {
+	if cap(b) > len(b)+len(b)/2+8192 {
+		return Extend(nil, 0, b)
+	}
+	return in(&buffer{text: b}, len(b))
 }
 
 // grow appends rest to t in its buffer. It returns nil if the buffer is too short, or if the buffer already has a longer text.
@@ -57,5 +71,9 @@ func in(buf *buffer, n int) *Text { return &Text{buf, unsafe.String(unsafe.Slice
 // String returns the text, which shares memory with t.
 func (t *Text) String() string { return t.text }
 
-// Bytes returns about how much memory the text takes.
-func (t *Text) Bytes() int { return len(t.text) + len(t.text)/8 + 4096 }
+// Bytes returns how much memory the text takes, including the room after it.
+func (t *Text) Bytes() int {
+	t.buf.mu.Lock()
+	defer t.buf.mu.Unlock()
+	return cap(t.buf.text)
+}

@@ -44,6 +44,26 @@ func TestGrow(t *testing.T) {
 	wg.Wait()
 }
 
+// TestKeep keeps texts in the memory in which they were written, unless much of it is unused.
+func TestKeep(t *testing.T) {
+	for _, c := range []struct {
+		size, room int
+		same       bool
+	}{{0, 1, true}, {3, 3, true}, {1 << 16, 1 << 16, true}, {3 << 15, 1 << 16, true}, {1 << 12, 1 << 16, false}} {
+		b := append(longtext.Room(c.room), bytes.Repeat([]byte("x"), c.size)...)
+		text := longtext.Keep(b)
+		if got := text.String(); got != strings.Repeat("x", c.size) || c.size > 0 && (unsafe.StringData(got) == &b[0]) != c.same {
+			t.Errorf("%d bytes with room for %d: a text of %d bytes, not in that memory or wrongly so", c.size, c.room, len(got))
+		}
+		if n := text.Bytes(); n < c.size || n > c.size+c.size/2+8192+c.size/8 {
+			t.Errorf("%d bytes with room for %d take %d bytes", c.size, c.room, n)
+		}
+		if grown := longtext.Extend(text, c.size, []byte("more")); grown.String() != strings.Repeat("x", c.size)+"more" {
+			t.Errorf("%d bytes with room for %d, grown: %d bytes", c.size, c.room, len(grown.String()))
+		}
+	}
+}
+
 // TestExtend builds texts from a part of an earlier one and a rest.
 func TestExtend(t *testing.T) {
 	first := longtext.Extend(nil, 0, []byte("abcdef"))
