@@ -3,7 +3,7 @@
 // Command turn measures the CPU time and the memory that the gateway needs for one turn of an agent, stage by stage,
 // and of minimal scans of the same body.
 //
-//	go run ./cmd/turn [-sizes 12K,50K,100K,200K] [-templates qwen3,gpt-oss,deepseek] [-states warm,cold] [-n N] [-json]
+//	go run ./cmd/turn [-sizes 12K,50K,100K,200K] [-templates qwen3,gpt-oss,deepseek] [-states warm,first,cold] [-n N] [-json]
 //
 // It prints a table for each template and size, or with -json a line per row. Needs the shared test data (WEFT_SHARED)
 // for the vocabularies. README.md of the module describes the measurements.
@@ -30,7 +30,7 @@ import (
 type row struct {
 	Template string  `json:"template"`
 	Size     int     `json:"size"`            // prompt tokens, in thousands
-	State    string  `json:"state,omitempty"` // warm or cold; "" for floors
+	State    string  `json:"state,omitempty"` // warm, first or cold; "" for floors
 	Stage    string  `json:"stage"`
 	US       float64 `json:"us"`
 	KB       float64 `json:"kb"` // not measured for floors, like Allocs
@@ -50,7 +50,7 @@ func main() {
 	var o options
 	flag.StringVar(&o.sizes, "sizes", "12K,50K,100K,200K", "sizes of the prompt in tokens; 100, 100K and 100000 are the same")
 	flag.StringVar(&o.templates, "templates", "qwen3,gpt-oss,deepseek", "templates")
-	flag.StringVar(&o.states, "states", "warm,cold", "warm: the previous turn is known; cold: nothing of the conversation is")
+	flag.StringVar(&o.states, "states", "warm,first,cold", "warm: the previous turn is known; first: nothing of the conversation is; cold: in a new gateway, which knows no words either")
 	flag.IntVar(&o.turns, "n", 64, "least number of turns per row")
 	flag.BoolVar(&o.json, "json", false, "print a line of JSON per row instead of tables")
 	flag.StringVar(&o.root, "root", "../..", "the root of the repository, to find test data beside it; WEFT_SHARED goes first")
@@ -136,7 +136,7 @@ func parseSize(s string) (int, error) {
 func (s *subject) rows(o *options, shared string, texts *corpus, size int) ([]row, error) {
 	states := strings.Split(o.states, ",")
 	for _, state := range states {
-		if state != warm && state != cold {
+		if state != warm && state != first && state != cold {
 			return nil, fmt.Errorf("-states: unknown state %q", state)
 		}
 	}

@@ -86,8 +86,8 @@ func (c *collector) collect() {
 // perByte returns the CPU time that an allocated byte costs later, in ns.
 func (c *collector) perByte() float64 { return c.ns / float64(c.n) }
 
-// The states of a conversation.
-const warm, cold = "warm", "cold"
+// The states in which a request finds the gateway: it had the previous request of the conversation, or others only, or none.
+const warm, first, cold = "warm", "first", "cold"
 
 const window = 8 // warm turns per conversation
 
@@ -205,10 +205,10 @@ func (r *run) means(sources *[2]source, m *meter) (sums [2][]cost, n int, err er
 	return r.sums(sources, m, r.turns)
 }
 
-// fill runs the first turns of conversations until the servers of warm turns keep no more of them.
+// fill runs the first turns of conversations until the servers, unless they are for one turn each, keep no more of them.
 func (r *run) fill(sources *[2]source) error {
 	x, ok := sources[1].s.(*stages)
-	if sources[1].state != warm || !ok {
+	if sources[1].state == cold || !ok {
 		return nil
 	}
 	for {
@@ -247,8 +247,8 @@ func measureEach(sources *[2]source, m *meter, sums *[2][]cost) (turns int, err 
 	return turns, nil
 }
 
-// A source of turns in a state. Warm turns have one server; each cold one has its own, which is dropped before the next is
-// opened: a gateway has the memory that earlier turns no longer use.
+// A source of turns in a state. Each cold turn has its own server, which is dropped before the next is opened: a gateway has
+// the memory that earlier turns no longer use. Turns in the other states have one server.
 type source struct {
 	run   *run
 	state string
@@ -258,11 +258,13 @@ type source struct {
 
 // measure adds the costs of some turns to sum and returns their number.
 func (x *source) measure(m *meter, sum *[]cost) (turns int, err error) {
-	measure, turns := x.run.cold, 1
-	if x.state == warm {
+	measure, turns := x.run.first, 1
+	switch x.state {
+	case warm:
 		measure, turns = x.run.warm, window
-	} else {
+	case cold:
 		x.close()
+		x.run.model.Tokenizer().ResetCache()
 	}
 	if x.s == nil {
 		if x.s, err = x.open(); err != nil {
@@ -321,12 +323,10 @@ func (r *run) warm(s server, m *meter, sum *[]cost) error {
 	return nil
 }
 
-// cold measures the first request of a new conversation by a new server: neither that nor the caches of prompts and of
-// the tokenizer know any part of it.
-func (r *run) cold(s server, m *meter, sum *[]cost) error {
+// first measures the first request of a new conversation. No cache of prompts knows any part of it.
+func (r *run) first(s server, m *meter, sum *[]cost) error {
 	v := newConversation(r.texts, r.sign, r.next(), r.requests)
 	r.gc.collect()
-	r.model.Tokenizer().ResetCache()
 	c, err := s.take(v, r.requests-1-window/2, m)
 	if err == nil {
 		addCosts(sum, c)

@@ -10,15 +10,18 @@ import (
 	"runtime/pprof"
 )
 
-// profile writes profiles of warm or cold turns in the gateway to dir. cpu.pprof is of all that runs; the turns have the
-// label turn=warm or turn=cold. The difference of mem.pprof to mem-base.pprof is one conversation's window of warm turns,
-// or one cold turn.
+// profile writes profiles of turns in the gateway to dir, which it makes if need be. cpu.pprof is of all that runs; the turns
+// have the label turn=warm, turn=first or turn=cold. The difference of mem.pprof to mem-base.pprof is one conversation's window
+// of warm turns, or one turn in the other states.
 //
 //	go tool pprof -top -tagfocus turn=warm cpu.pprof
 //	go tool pprof -top -sample_index alloc_space -base mem-base.pprof mem.pprof
 func (r *run) profile(dir, state string) error {
 	turns := source{run: r, state: state, open: func() (server, error) { return newHandler(r.model, r.signer) }}
 	defer turns.close()
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
 	f, err := os.Create(filepath.Join(dir, "cpu.pprof"))
 	if err != nil {
 		return err

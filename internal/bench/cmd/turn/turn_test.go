@@ -91,9 +91,9 @@ func TestRows(t *testing.T) {
 	require.NoError(t, err)
 	for i := range subjects {
 		s := &subjects[i]
-		rows, err := s.rows(&options{turns: 1, states: "warm,cold"}, shared, texts, 12)
+		rows, err := s.rows(&options{turns: 1, states: "warm,first,cold"}, shared, texts, 12)
 		require.NoError(t, err, s.name)
-		require.Len(t, rows, 2*(len(stageNames)+3)+7)
+		require.Len(t, rows, 3*(len(stageNames)+3)+7)
 		for _, r := range rows {
 			if r.Stage == "rest" {
 				continue
