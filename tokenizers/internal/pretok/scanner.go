@@ -3,9 +3,9 @@
 package pretok
 
 import (
-	"encoding/binary"
 	"math/bits"
 	"reflect"
+	"unsafe"
 )
 
 // This file cuts ASCII text 64 bytes at a time. A set of positions in such a window is an integer of 64 bits, and whether a piece
@@ -13,7 +13,8 @@ import (
 // without a branch that the processor has to guess. What a window does not decide is left to the Func that a Scanner
 // replaces: pieces that are longer, or that contain or precede other characters.
 //
-// This file is structured as follows: the rules, the Scanner, the sets of a window, and the starts of pieces in it.
+// This file is structured as follows: the rules, the Scanner, the sets of a window, and the starts of pieces in it. classify finds
+// the sets with vector instructions, if the processor has them.
 
 // A rule describes what a Func does with ASCII, beyond what all have in common: runs of letters, digits, white space and other
 // characters (signs) are pieces, the last space of a run goes to the letters or signs after it, and white space before
@@ -97,6 +98,9 @@ func (x *Scanner) Ends(ends []int, s string, i int) int {
 	return n
 }
 
+// vectors reports whether the processor has the instructions of classify.
+var vectors = hasVectors()
+
 // window is the number of bytes that are examined together.
 const window = 64
 
@@ -109,7 +113,8 @@ const (
 	inBlank
 	inSlash
 	inQuote
-	inStop // the rule does not apply
+	inStop    // the rule does not apply
+	inControl // control characters that are not blanks, if vectors is set
 )
 
 func setsOf(r rule) *[256]uint64 {
@@ -149,18 +154,7 @@ func setsOf(r rule) *[256]uint64 {
 func (x *Scanner) window(ends *[window]int, s string, i int) int {
 	n := min(len(s)-i, window)
 	var m [8]uint64
-	if n == window {
-		for g := range m {
-			m[g] = x.eight(word64(s, i+8*g))
-		}
-	} else {
-		var rest [window]byte
-		copy(rest[:], s[i:])
-		for g := range (n + 7) / 8 {
-			m[g] = x.eight(binary.LittleEndian.Uint64(rest[8*g:]))
-		}
-	}
-	transpose(&m)
+	x.setsAt(&m, s, i, n)
 	final := i+n == len(s)
 	valid := ^uint64(0) >> (window - n)
 	if stop := m[inStop] & valid; stop != 0 {
@@ -182,6 +176,26 @@ func (x *Scanner) window(ends *[window]int, s string, i int) int {
 		found++
 	}
 	return found
+}
+
+// setsAt sets the sets of the n bytes of s at i, in the order of their numbers. Bits after these are of no meaning.
+func (x *Scanner) setsAt(m *[8]uint64, s string, i, n int) {
+	var rest [window]byte
+	if s = s[i:]; n < window {
+		copy(rest[:], s)
+		s = unsafe.String(&rest[0], window)
+	}
+	if !vectors {
+		for g := range m {
+			m[g] = x.eight(word64(s, 8*g))
+		}
+		transpose(m)
+		return
+	}
+	classify(m, unsafe.StringData(s))
+	if x.rule&digitEnds != 0 {
+		m[inStop] |= m[inControl]
+	}
 }
 
 // eight returns the sets of eight characters.

@@ -33,7 +33,11 @@ func sameEnds(t *testing.T, name string, f pretok.Func, s string, room int) {
 
 // A Scanner cuts where its Func does: for all short texts of characters of each kind, in the middle and at the end of a longer
 // text, and for random ones.
-func TestScanner(t *testing.T) {
+func TestScanner(t *testing.T) { testScanner(t) }
+
+func TestScannerWithoutVectors(t *testing.T) { pretok.WithoutVectors(func() { testScanner(t) }) }
+
+func testScanner(t *testing.T) {
 	all := map[string]pretok.Func{"cl100k rust": pretok.CL100KRust}
 	for name, f := range funcs {
 		all[name] = f
