@@ -247,6 +247,9 @@ value:
 			}
 			d.add(key, kind, i, i, top)
 		}
+		if s.guide != nil && s.guide.useless(i) {
+			s.guide = nil
+		}
 		if s.guide != nil {
 			s.guide.open(kind, opaque > 0)
 		}
