@@ -3,7 +3,7 @@
 // Command turn measures the CPU time and the memory that the gateway needs for one turn of an agent, stage by stage,
 // and of minimal scans of the same body.
 //
-//	go run ./cmd/turn [-sizes 12K,50K,100K,200K] [-templates qwen3,gpt-oss,deepseek] [-states warm,first,cold] [-n N] [-json]
+//	go run ./cmd/turn [-sizes 12K,50K,100K,200K] [-templates qwen3,gpt-oss,deepseek] [-states warm,cold] [-n N] [-json]
 //
 // It prints a table for each template and size, or with -json a line per row. Needs the shared test data (WEFT_SHARED)
 // for the vocabularies. README.md of the module describes the measurements.
@@ -50,7 +50,7 @@ func main() {
 	var o options
 	flag.StringVar(&o.sizes, "sizes", "12K,50K,100K,200K", "sizes of the prompt in tokens; 100, 100K and 100000 are the same")
 	flag.StringVar(&o.templates, "templates", "qwen3,gpt-oss,deepseek", "templates")
-	flag.StringVar(&o.states, "states", "warm,first,cold", "warm: the previous turn is known; first: nothing of the conversation is; cold: in a new gateway, which knows no words either")
+	flag.StringVar(&o.states, "states", "warm,cold", "warm: the previous turn is known; first: nothing of the conversation is; cold: in a new gateway, which knows no words either")
 	flag.IntVar(&o.turns, "n", 64, "least number of turns per row")
 	flag.BoolVar(&o.json, "json", false, "print a line of JSON per row instead of tables")
 	flag.StringVar(&o.root, "root", "../..", "the root of the repository, to find test data beside it; WEFT_SHARED goes first")
