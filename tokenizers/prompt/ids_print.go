@@ -3,7 +3,6 @@
 package prompt
 
 import (
-	"slices"
 	"strconv"
 	"sync"
 	"unsafe"
@@ -44,11 +43,10 @@ const most, beyond = 7, 8
 
 // appendIDs appends each id in decimal and a comma.
 func appendIDs(dst []byte, ids []uint32) []byte {
-	if need := len(dst) + most*len(ids) + beyond; need > cap(dst) {
-		dst = append(uncleared.Bytes(max(need, len(dst)+len(dst)/4)), dst...)
-	}
 	for {
-		dst = slices.Grow(dst, most*len(ids)+beyond)
+		if need := len(dst) + most*len(ids) + beyond; need > cap(dst) {
+			dst = append(uncleared.Bytes(max(need, len(dst)+len(dst)/4)), dst...)
+		}
 		at := len(dst)
 		size, n := putIDs(dst[at:cap(dst)], ids)
 		if dst, ids = dst[:at+size], ids[n:]; len(ids) == 0 {

@@ -74,7 +74,7 @@ func (t *tokens) next(p *Prompt, sampled [][]uint32) *tokens {
 	c := p.model.cache
 	text := p.encoded()
 	if t == nil || t.namespace != p.Namespace {
-		// The cache makes room for a token per three bytes. Here it is there already, with that for the next turns.
+		// The room that the cache would make, a token per three bytes, and that for the next turns.
 		all, cuts, _ := c.AppendEncodeAfter(roomFor(len(p.Text)/3+16), nil, nil, 0, p.Namespace, text, p.Segments)
 		if cap(all) > len(all)+len(all)/2+256 {
 			all = append(roomFor(len(all)), all...)

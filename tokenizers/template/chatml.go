@@ -103,7 +103,7 @@ func (t chatML) render(req *input) (*Prompt, error) {
 			msgs[i].calls = nil
 		}
 	}
-	b := newBuilder()
+	b := newBuilder(req)
 	if req.ContinueFinalMessage != "" {
 		last := &msgs[len(msgs)-1]
 		switch {

@@ -199,7 +199,7 @@ func (t *deepSeek) render(req *input) (*Prompt, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &dsState{deepSeek: t, builder: newBuilder(), prompt: req.AddGenerationPrompt, open: req.ContinueFinalMessage != "", before: -1}
+	s := &dsState{deepSeek: t, builder: newBuilder(req), prompt: req.AddGenerationPrompt, open: req.ContinueFinalMessage != "", before: -1}
 	s.thinking = kwargBool(kwargs, "enable_thinking", kwargBool(kwargs, "thinking", t.opt.thinking))
 	switch v := kwargs.Get("thinking_mode"); v.Kind {
 	case jsonval.Undefined, jsonval.Null:

@@ -112,7 +112,7 @@ func (t harmony) render(req *input) (*Prompt, error) {
 		return nil, err
 	}
 	s := &harmonyState{
-		harmony: t, builder: newBuilder(), turns: turns, open: req.ContinueFinalMessage != "", prompt: req.AddGenerationPrompt,
+		harmony: t, builder: newBuilder(req), turns: turns, open: req.ContinueFinalMessage != "", prompt: req.AddGenerationPrompt,
 		library: t.opt.library,
 		keep:    !kwargBool(kwargs, "auto_drop_analysis", t.opt.drop),
 	}

@@ -63,7 +63,7 @@ func (t kimiK3) render(req *input) (*Prompt, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := k3State{newBuilder(), kwargBool(kwargs, "thinking", t.thinking)}
+	s := k3State{newBuilder(req), kwargBool(kwargs, "thinking", t.thinking)}
 	if len(tools) > 0 {
 		s.lit("<|open|>message role=\"system\" type=\"tool-declare\"<|sep|># Tools\nHere are the available tools, described in JSONSchema.\n\n```json\n")
 		s.tools(tools, "tools")

@@ -86,7 +86,7 @@ func (t mistral) render(req *input) (*Prompt, error) {
 	if last := &turns[len(turns)-1]; req.ContinueFinalMessage != "" && last.role != "assistant" {
 		return nil, &Error{path: last.path, reason: "cannot be continued: it is not the assistant's"}
 	}
-	s := &mistralState{mistral: t, builder: newBuilder(), tools: tools, settings: t.effort, first: -1, last: -1}
+	s := &mistralState{mistral: t, builder: newBuilder(req), tools: tools, settings: t.effort, first: -1, last: -1}
 	if t.version >= 15 && len(t.efforts) > 0 {
 		switch e := kwargs.Get("reasoning_effort"); {
 		case e.Kind == jsonval.Undefined || e.Kind == jsonval.Null:

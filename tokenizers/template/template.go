@@ -107,9 +107,7 @@ type builder struct {
 	text  []byte
 	segs  []segment
 	spans []Span
-
-	kept  bool   // the prompt keeps the memory of text
-	spare []byte // then: the builder's memory for the next text
+	spare []byte // the builder's memory for texts, while text has memory that the prompt keeps
 
 	front step // counts of what was taken over; the last segment is the first of segs
 }
@@ -119,11 +117,16 @@ var builders sync.Pool
 
 const maxText = 4 << 20
 
-func newBuilder() *builder {
-	if b, ok := builders.Get().(*builder); ok {
-		return b
+// newBuilder returns a builder for the prompt of in. The first prompt of a conversation keeps the memory of its text.
+func newBuilder(in *input) *builder {
+	b, ok := builders.Get().(*builder)
+	if !ok {
+		b = &builder{}
 	}
-	return &builder{}
+	if in.turns != nil && in.turnsBefore == nil {
+		b.spare, b.text = b.text, longtext.Room(min(expected(in.turns.messages, in.turns.tools), maxText))
+	}
+	return b
 }
 
 // A segment is the bytes [start, end) of the text.
@@ -184,9 +187,6 @@ func (b *builder) take(in *input, head string, steps []step) int {
 		return 0
 	}
 	in.turns.head, in.turns.steps = head, steps
-	if in.turnsBefore == nil && len(b.text) == 0 {
-		b.kept, b.spare, b.text = true, b.text, longtext.Room(min(expected(in.turns.messages, in.turns.tools), maxText))
-	}
 	n := in.turnsBefore.printed(in.turns, head, steps)
 	if n == 0 {
 		return 0
@@ -240,7 +240,7 @@ func (b *builder) extend(in *input, p *Prompt, taken int) {
 	}
 	next := in.turns
 	next.prompt = p
-	if b.kept {
+	if in.turnsBefore == nil {
 		next.text, b.text = longtext.Keep(b.text), b.spare
 	} else {
 		next.text = longtext.Extend(before.text, b.front.text, b.text)

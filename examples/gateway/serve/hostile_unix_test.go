@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -212,12 +211,11 @@ func TestHostileForms(t *testing.T) {
 				g.ServeHTTP(w, r)
 				return w, spent(t) - cpu
 			}
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			w, cpu := send()
-			runtime.ReadMemStats(&after)
+			var w *httptest.ResponseRecorder
+			var cpu time.Duration
+			used := allocated(func() { w, cpu = send() })
 			if !raceEnabled { // the race detector takes more of both
-				require.Less(t, (after.TotalAlloc-before.TotalAlloc)/1e6, uint64(200), "MB allocated for %s by %T", name, kind)
+				require.Less(t, used/1e6, uint64(200), "MB allocated for %s by %T", name, kind)
 			}
 			if !raceEnabled && longRun() {
 				limit := permitted(t, cpu, forms["chat turns"].body)
@@ -256,15 +254,14 @@ func TestManagedHostileFields(t *testing.T) {
 	e := newEndpoint(t, playing(upstream.Anthropic, callScene))
 	r := managed(t, upstream.Anthropic, nil, e)
 	sent := `{` + b.String() + `"model":"m","messages":[{"role":"user","content":"x"}]}`
+	var status int
+	var body string
 	begun := spent(t)
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	status, _, body := send(t, r.url+"/v1/chat/completions", sent)
-	runtime.ReadMemStats(&after)
+	used := allocated(func() { status, _, body = send(t, r.url+"/v1/chat/completions", sent) })
 	cpu := spent(t) - begun
 	require.Equal(t, 200, status, body)
 	if !raceEnabled {
-		require.Less(t, (after.TotalAlloc-before.TotalAlloc)/1e6, uint64(200), "MB allocated")
+		require.Less(t, used/1e6, uint64(200), "MB allocated")
 	}
 	if !raceEnabled && longRun() {
 		require.Less(t, cpu, permitted(t, cpu, sent))

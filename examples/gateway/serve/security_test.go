@@ -13,7 +13,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -47,15 +46,12 @@ func TestDecompressionRatio(t *testing.T) {
 	require.NoError(t, z.Close())
 	require.Less(t, packed.Len(), 100_000)
 	for _, a := range apiCases {
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, a.path, bytes.NewReader(packed.Bytes()))
 		r.Header.Set("Content-Encoding", "gzip")
 		w := httptest.NewRecorder()
-		g.ServeHTTP(w, r)
-		runtime.ReadMemStats(&after)
+		used := allocated(func() { g.ServeHTTP(w, r) })
 		require.Equal(t, 413, w.Code, w.Body)
-		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(40<<20), "bytes allocated")
+		require.Less(t, used, uint64(40<<20), "bytes allocated")
 	}
 	require.Zero(t, s.count(""))
 }
@@ -73,13 +69,11 @@ func TestLongPrompt(t *testing.T) {
 		require.NoError(t, err)
 		body := `{"model":"m","max_tokens":5,"messages":[{"role":"user","content":` + string(text) + `}]}`
 		for _, path := range []string{"/v1/messages", "/v1/messages/count_tokens"} {
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
 			w := httptest.NewRecorder()
-			g.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, strings.NewReader(body)))
-			runtime.ReadMemStats(&after)
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, strings.NewReader(body))
+			used := allocated(func() { g.ServeHTTP(w, r) })
 			apiCases[2].wantError(t, w.Code, w.Body.String(), 400, "invalid_request_error", "tokens > 4096 maximum")
-			require.Less(t, (after.TotalAlloc-before.TotalAlloc)>>20, uint64(150), "MiB allocated for %q", piece)
+			require.Less(t, used>>20, uint64(150), "MiB allocated for %q", piece)
 		}
 	}
 }

@@ -43,7 +43,7 @@ func scanNext(prev *Doc, body []byte, lim Limits) (*Doc, *Copies, error) {
 	if maxBytes := min(lim.Bytes, math.MaxInt32); len(body) > maxBytes {
 		return nil, nil, bodyTooLarge(maxBytes)
 	}
-	g := &guide{doc: prev, tail: -1, most: len(body) / 2, levels: make([]level, 0, 16)}
+	g := &guide{doc: prev, tail: -1, levels: make([]level, 0, 16)}
 	s := scanner{body: body, frames: make([]frame, 0, 16), keys: make([]keyRef, 0, 64), guide: g}
 	d := &Doc{depth: lim.Depth}
 	d.pages = make([][]node, 0, 4+min(len(prev.pages), len(body)/(2*pageSize))) // the shortest element takes two bytes
@@ -64,7 +64,6 @@ type guide struct {
 	runs   []run
 	same   same
 	tail   int // number of equal bytes at the end of both bodies; -1 if not yet computed
-	most   int // number of bytes that may differ
 	copied int // number of bytes that were copied
 }
 
@@ -277,8 +276,8 @@ func (g *guide) follows(d *Doc, last, r *run) bool {
 	return g.doc.common(int(last.end-last.shift), int(r.off-r.shift), gap) == len(gap)
 }
 
-// useless reports whether the documents will have too little in common, whatever follows the first i bytes; see [text.share].
-func (g *guide) useless(i int) bool { return i-g.copied > g.most }
+// useless reports whether the documents will have too little in common, whatever follows the first i bytes of b; see [text.share].
+func (g *guide) useless(b []byte, i int) bool { return i-g.copied > len(b)/2 }
 
 // open adds a level for a container that was not equal to its counterpart. opaque is set if the scanner adds no nodes
 // for its contents.

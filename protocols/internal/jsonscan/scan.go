@@ -247,11 +247,10 @@ value:
 			}
 			d.add(key, kind, i, i, top)
 		}
-		if s.guide != nil && s.guide.useless(i) {
+		if g := s.guide; g != nil && g.useless(b, i) {
 			s.guide = nil
-		}
-		if s.guide != nil {
-			s.guide.open(kind, opaque > 0)
+		} else if g != nil {
+			g.open(kind, opaque > 0)
 		}
 		s.frames = append(s.frames, f)
 		top = &s.frames[len(s.frames)-1]

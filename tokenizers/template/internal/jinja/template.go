@@ -98,7 +98,7 @@ type Input struct {
 	// MaxText bounds the output and every text on the way, in bytes; 0 means 64 MiB. All texts
 	// together, and other values made on the way, may have eight times as much.
 	MaxText int
-	// Expect is about how long the output will be, in bytes; 0 means unknown. It matters if Remember is set and Memo is nil.
+	// Expect is about how long the output will be, in bytes, if Remember is set and Memo is nil; 0 means unknown.
 	Expect int
 	// Memo is that of an earlier rendering of this template, or nil. If Remember is set, the output has one.
 	Memo     *Memo
@@ -143,15 +143,14 @@ func (t *Template) Render(in Input) (out *Output, err error) {
 	rt.out.rt = rt
 	rt.main = rt.out
 	var pooled []Segment // the list of rt.out, if it has another
-	var buffer []byte    // the buffer of rt.out, if the memo keeps that of the output
-	kept := false
+	var buffer []byte    // the pooled buffer of rt.out, if the output has one of its own
 	if in.Remember {
 		rt.memo, rt.before = new(Memo), in.Memo
 		if rt.before != nil {
 			rt.out.base = rt.before.text.String()
 			pooled, rt.out.segs = rt.out.segs, make([]Segment, 0, len(rt.before.segs)+moreSegs) // the output keeps them
-		} else if in.Expect > 0 {
-			buffer, rt.out.b, kept = rt.out.b, longtext.Room(min(in.Expect, rt.maxText)), true
+		} else {
+			buffer, rt.out.b = rt.out.b, longtext.Room(min(in.Expect, rt.maxText))
 		}
 	}
 	defer func() {
@@ -168,12 +167,10 @@ func (t *Template) Render(in Input) (out *Output, err error) {
 	switch {
 	case rt.memo == nil:
 		out.Text = string(rt.out.b)
-	case kept:
+	case rt.before == nil:
 		rt.memo.text, rt.out.b = longtext.Keep(rt.out.b), buffer
-	case rt.before != nil:
-		rt.memo.text = longtext.Extend(rt.before.text, rt.out.same, rt.out.b)
 	default:
-		rt.memo.text = longtext.Extend(nil, 0, rt.out.b)
+		rt.memo.text = longtext.Extend(rt.before.text, rt.out.same, rt.out.b)
 	}
 	if rt.memo != nil {
 		out.Text = rt.memo.text.String()
